@@ -1,0 +1,76 @@
+"""A progress bar that appears only when the work takes long and somebody can see it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from .errors import InvalidArgument
+
+SHOW_AFTER = 2.0
+"""Seconds of silence; shorter work needs no bar."""
+
+Report = Callable[[int, int], None]
+
+
+class Progress:
+    """Counts model evaluations and shows them: a bar, a callable (done, total), or nothing."""
+
+    def __init__(self, progress: Any, total: int) -> None:
+        if not (progress in ("auto", True, False, None) or callable(progress)):
+            msg = f"progress must be 'auto', True, False or a callable (done, total); got {progress!r}"
+            raise InvalidArgument(msg)
+        self.total = total
+        self.done = 0
+        self._report: Report | None = progress if callable(progress) else None
+        self._bar: Any = None
+        self._wanted = progress is True or (progress == "auto" and _is_watched())
+        self._started = time.monotonic()
+
+    def __enter__(self) -> Progress:
+        """Begin counting."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave the terminal on a fresh line, also when interrupted."""
+        if self._bar is not None:
+            self._bar.render_finish()
+
+    def advance(self, n: int) -> None:
+        """Say that n more model rows were evaluated."""
+        self.done += n
+        if self._report is not None:
+            self._report(self.done, self.total)
+        elif self._wanted and (self._bar is not None or time.monotonic() - self._started > SHOW_AFTER):
+            if self._bar is None:
+                self._bar = _bar(self.total)
+                n = self.done
+            self._bar.update(n)
+
+
+def _is_watched() -> bool:
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
+
+
+def _bar(total: int) -> Any:
+    import click
+
+    class Visible:
+        """Standard error that counts as a terminal, so that a bar also shows in a notebook."""
+
+        def write(self, text: str) -> int:
+            return sys.stderr.write(text)
+
+        def flush(self) -> None:
+            sys.stderr.flush()
+
+        def isatty(self) -> bool:
+            return True
+
+    visible: Any = Visible()  # writes and flushes, which is all click needs
+    return click.progressbar(length=total, label="explaining", file=visible, show_pos=False)

@@ -1,0 +1,94 @@
+"""The one place that words complaints about arguments: what must hold, what came, what to do."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+from ._types import Array
+from .errors import InvalidArgument, WrongType
+
+
+def as_float_array(value: Any, name: str) -> Array:
+    """Any array, tensor or nested list as float64, or an error that names the argument."""
+    if hasattr(value, "detach"):  # a torch tensor, perhaps on a device or inside a graph
+        value = value.detach().cpu()
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as err:
+        msg = f"{name} must hold numbers; a {type(value).__name__} came that cannot be read as such: {err}"
+        raise WrongType(msg) from err
+
+
+def check_rows(X: Any, name: str = "X") -> Array:
+    """One row (d,) or rows (r, d) as a finite float64 array (r, d)."""
+    rows = as_float_array(X, name)
+    if rows.ndim == 1:
+        rows = rows[None, :]
+    if rows.ndim != 2:
+        msg = f"{name} must be one row (d,) or rows (r, d); got shape {rows.shape}"
+        raise InvalidArgument(msg)
+    if rows.size == 0:
+        msg = f"{name} is empty: it has shape {rows.shape}; give at least one row and one feature"
+        raise InvalidArgument(msg)
+    bad = np.argwhere(~np.isfinite(rows))
+    if len(bad):
+        row, feature = bad[0]
+        msg = (
+            f"{name} must be finite; got {rows[row, feature]} at row {row}, feature {feature}"
+            f" ({len(bad)} such value{'s' * (len(bad) > 1)} in all). Impute it, or list the feature in `fixed`"
+            " and give it a number"
+        )
+        raise InvalidArgument(msg)
+    return rows
+
+
+def check_count(value: Any, name: str, *, at_least: int = 1) -> int:
+    """A whole number, at least `at_least`."""
+    try:
+        count = operator.index(value)
+    except TypeError:
+        if isinstance(value, float) and value.is_integer():
+            count = int(value)
+        else:
+            msg = f"{name} must be a whole number; got {value!r}"
+            raise WrongType(msg) from None
+    if isinstance(value, bool) or count < at_least:
+        msg = f"{name} must be a whole number >= {at_least}; got {value!r}"
+        raise InvalidArgument(msg)
+    return count
+
+
+def check_fraction(value: Any, name: str) -> float:
+    """A number strictly between 0 and 1."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < 1:
+        msg = f"{name} must lie strictly between 0 and 1; got {value!r}"
+        raise InvalidArgument(msg)
+    return float(value)
+
+
+def check_choice(value: Any, name: str, choices: Collection[str]) -> str:
+    """One of a few words."""
+    if value not in choices:
+        listed = ", ".join(repr(choice) for choice in choices)
+        msg = f"{name} must be one of {listed}; got {value!r}"
+        raise InvalidArgument(msg)
+    return str(value)
+
+
+def check_names(names: Sequence[str] | None, d: int, name: str = "feature_names") -> tuple[str, ...]:
+    """d different names; x0, x1, ... where none are given."""
+    if names is None:
+        return tuple(f"x{j}" for j in range(d))
+    found = tuple(str(each) for each in names)
+    if len(found) != d:
+        msg = f"{name} has {len(found)} names for {d} features"
+        raise InvalidArgument(msg)
+    if len(set(found)) != d:
+        twice = sorted({each for each in found if found.count(each) > 1})
+        msg = f"{name} must differ; {twice[0]!r} stands there {found.count(twice[0])} times"
+        raise InvalidArgument(msg)
+    return found

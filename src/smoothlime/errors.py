@@ -1,0 +1,78 @@
+"""Every exception and warning that smoothlime raises.
+
+Each error is also the built-in error it resembles, so `except ValueError` keeps working::
+
+    SmoothlimeError
+    ├── InvalidArgument (ValueError)          an argument has an impossible value
+    │   ├── TooFewDraws                       n_samples cannot carry the method at this d
+    │   └── IncompatibleExplanations          two explanations that cannot be combined
+    ├── WrongType (TypeError)                 an argument is of a kind we cannot use
+    │   └── NoGradients                       gradients asked of a model that has none
+    ├── ModelError (RuntimeError)             the model raised, or returned what we cannot use
+    │   └── NotDeterministic                  the same points gave two answers
+    ├── SingularFit (ArithmeticError)         the least-squares problem has no single answer
+    └── MissingExtra (ImportError)            an optional dependency is not installed
+
+    SmoothlimeWarning (UserWarning)
+    ├── ErrorsAdded                           two explanations with different draws were combined
+    ├── SmallerBatches                        the model ran out of memory; batches were halved
+    └── LostPrecision                         the model's number format blurs the perturbations
+"""
+
+from __future__ import annotations
+
+
+class SmoothlimeError(Exception):
+    """Base of every error raised on purpose by smoothlime."""
+
+
+class InvalidArgument(SmoothlimeError, ValueError):
+    """An argument has a value that cannot be used."""
+
+
+class TooFewDraws(InvalidArgument):
+    """The number of draws cannot carry the method for this many features."""
+
+
+class IncompatibleExplanations(InvalidArgument):
+    """Two explanations cannot be combined."""
+
+
+class WrongType(SmoothlimeError, TypeError):
+    """An argument is of a kind that cannot be used."""
+
+
+class NoGradients(WrongType):
+    """A gradient method was asked of a model that gives no gradients."""
+
+
+class ModelError(SmoothlimeError, RuntimeError):
+    """The model raised, or returned something that cannot be explained."""
+
+
+class NotDeterministic(ModelError):
+    """The model gave two different answers for the same points."""
+
+
+class SingularFit(SmoothlimeError, ArithmeticError):
+    """The local least-squares problem has no single answer."""
+
+
+class MissingExtra(SmoothlimeError, ImportError):
+    """An optional dependency is needed and not installed."""
+
+
+class SmoothlimeWarning(UserWarning):
+    """Base of every warning issued by smoothlime."""
+
+
+class ErrorsAdded(SmoothlimeWarning):
+    """Two explanations do not share their draws, so their errors were added."""
+
+
+class SmallerBatches(SmoothlimeWarning):
+    """The model ran out of memory, so it was called with smaller batches."""
+
+
+class LostPrecision(SmoothlimeWarning):
+    """The model's number format is too coarse for the perturbations asked for."""
