@@ -1,0 +1,203 @@
+"""Designs: endless, reproducible sequences of standard normal draws, in independent blocks.
+
+A design is a sequence of points z₀, z₁, ... each exactly N(0, I), fixed by a seed. Consecutive draws form
+blocks; draws of one block depend on each other, blocks do not. A `Layout` deals whole blocks in turn to
+G groups, and groups are what standard errors are made of.
+
+| design       | block | one block holds                                                              |
+|--------------|-------|------------------------------------------------------------------------------|
+| iid          | 1     | one draw                                                                     |
+| antithetic   | 2     | z, −z                                                                        |
+| orthogonal   | 2d    | ±r_j q_j for a random orthonormal basis q and radii r_j ~ χ_d                |
+| sobol        | 1     | one point of one of 8 scrambled Sobol' sequences; each sequence is a group   |
+| differences  | 2d    | as orthogonal with r_j ~ χ_{d+2}: not normal, only for the method of the name |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ._types import Array
+from .errors import InvalidArgument
+
+GROUPS = 32
+"""Independent groups of draws behind a standard error."""
+
+SCRAMBLES = 8
+"""Independent scramblings of a Sobol' sequence; each is a group."""
+
+FEWEST_BLOCKS = 8
+"""With fewer whole blocks than this, pairs are dealt to groups instead."""
+
+SOBOL_FEATURES = 21_201
+"""Dimensions for which direction numbers are tabulated."""
+
+Generators = Callable[[int], np.random.Generator]
+Units = Callable[[int], Array]
+
+
+class Stream:
+    """The draws of one design and seed, in order: `take(a)` then `take(b)` equals `take(a + b)`.
+
+    `units(m)` makes at least m further units of `unit` draws each; what is not taken is kept.
+    """
+
+    def __init__(self, units: Units, unit: int, d: int) -> None:
+        self._units = units
+        self._unit = unit
+        self._rest = np.empty((0, d))
+
+    def take(self, n: int) -> Array:
+        """The next n draws, (n, d)."""
+        missing = n - len(self._rest)
+        if missing > 0:
+            fresh = self._units(-(-missing // self._unit))
+            self._rest = np.concatenate([self._rest, fresh]) if len(self._rest) else fresh
+        taken, self._rest = self._rest[:n], self._rest[n:]
+        return taken
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How draws are dealt to groups: block i, of `block` draws, goes to group i mod `groups`."""
+
+    block: int
+    groups: int
+
+    def sizes(self, n: int) -> Array:
+        """Draws of each group among the first n, (groups,)."""
+        whole, rest = divmod(n // self.block, self.groups)
+        return self.block * (whole + (np.arange(self.groups) < rest)).astype(np.float64)
+
+    def chunks(self, start: int, stop: int, limit: int) -> Iterator[Chunk]:
+        """Cut the draws from start to stop into runs of about `limit`: whole rounds of all groups, or parts of one."""
+        turn = self.block * self.groups
+        while start < stop:
+            offset = start % turn
+            if offset == 0 and stop - start >= turn and turn <= limit:
+                n = turn * (min(stop - start, limit) // turn)
+                groups = slice(0, self.groups)
+            else:
+                n = self.block * max(1, min(turn - offset, stop - start, limit) // self.block)
+                groups = slice(offset // self.block, (offset + n) // self.block)
+            yield Chunk(n, groups, self.block)
+            start += n
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A run of consecutive draws: how many, and the groups they belong to."""
+
+    n: int
+    groups: slice
+    block: int
+
+    def by_group(self, z: Array) -> Array:
+        """Draws (n, d) in sequence order as (g, b, d), group by group."""
+        g = self.groups.stop - self.groups.start
+        rounds = z.reshape(-1, g, self.block, z.shape[-1])
+        return rounds.transpose(1, 0, 2, 3).reshape(g, -1, z.shape[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """One way to draw: how its sequence is made, and how its draws depend on each other."""
+
+    name: str
+    block: Callable[[int], int]
+    units: Callable[[int, Generators], tuple[Units, int]]
+    is_paired: bool = False
+    is_net: bool = False
+    pairs_below: int = FEWEST_BLOCKS
+
+    def stream(self, d: int, seed: int, row: int | None = None) -> Stream:
+        """The sequence for a seed: shared by all rows, or keyed by the position of one row."""
+        if self.is_net and d > SOBOL_FEATURES:
+            msg = f"design='sobol' goes up to {SOBOL_FEATURES} features; got {d}. Use design='antithetic'"
+            raise InvalidArgument(msg)
+        key = (0,) if row is None else (1, row)
+
+        def generators(purpose: int) -> np.random.Generator:
+            sequence = np.random.SeedSequence(seed, spawn_key=(*key, purpose))
+            return np.random.Generator(np.random.PCG64(sequence))
+
+        units, unit = self.units(d, generators)
+        return Stream(units, unit, d)
+
+    def whole(self, n: int, d: int) -> int:
+        """n rounded up to whole blocks; for nets to SCRAMBLES powers of two, where they are balanced."""
+        if self.is_net:
+            return SCRAMBLES * 2 ** max(0, int(np.ceil(np.log2(n / SCRAMBLES))))
+        block = self.block(d)
+        return block * -(-n // block)
+
+    def layout(self, n: int, d: int) -> Layout:
+        """Blocks and groups for about n draws of d features."""
+        if self.is_net:
+            return Layout(1, SCRAMBLES)
+        block = self.block(d)
+        if n // block < self.pairs_below and block > 2:
+            block = 2
+        return Layout(block, min(GROUPS, n // block))
+
+
+def _iid(d: int, generators: Generators) -> tuple[Units, int]:
+    normal = generators(0)
+    return (lambda m: normal.standard_normal((m, d))), 1
+
+
+def _antithetic(d: int, generators: Generators) -> tuple[Units, int]:
+    normal = generators(0)
+    return (lambda m: _mirror(normal.standard_normal((m, d)))), 2
+
+
+def _orthogonal(extra_degrees: int) -> Callable[[int, Generators], tuple[Units, int]]:
+    def units(d: int, generators: Generators) -> tuple[Units, int]:
+        directions, radii = generators(0), generators(1)  # two streams: blocks then do not depend on batching
+
+        def draw(m: int) -> Array:
+            q, upper = np.linalg.qr(directions.standard_normal((m, d, d)))
+            # QR leaves signs to the library; fixing them makes the basis uniform (Haar)
+            q *= np.sign(np.diagonal(upper, axis1=1, axis2=2))[:, None, :]
+            r = np.sqrt(radii.chisquare(d + extra_degrees, (m, d)))
+            return _mirror((q.transpose(0, 2, 1) * r[:, :, None]).reshape(m * d, d))
+
+        return draw, 2 * d
+
+    return units
+
+
+def _sobol(d: int, generators: Generators) -> tuple[Units, int]:
+    from scipy.special import ndtri
+    from scipy.stats import qmc
+
+    engines = [qmc.Sobol(d, scramble=True, rng=generators(r)) for r in range(SCRAMBLES)]
+    half_cell = 0.5**31  # coordinates are multiples of 2⁻³⁰: their midpoints avoid 0, and so −inf
+
+    def draw(m: int) -> Array:
+        whole = 2 ** (m - 1).bit_length()  # SciPy warns of anything else; the stream keeps what is left over
+        uniform = np.stack([engine.random(whole) for engine in engines], axis=1)
+        return ndtri(uniform.reshape(-1, d) + half_cell)
+
+    return draw, SCRAMBLES
+
+
+def _mirror(z: Array) -> Array:
+    """z₀, −z₀, z₁, −z₁, ..."""
+    return np.stack([z, -z], axis=1).reshape(-1, z.shape[-1])
+
+
+DESIGNS = {
+    design.name: design
+    for design in (
+        Design("iid", lambda d: 1, _iid),
+        Design("antithetic", lambda d: 2, _antithetic, is_paired=True),
+        Design("orthogonal", lambda d: 2 * d, _orthogonal(0), is_paired=True),
+        Design("sobol", lambda d: 1, _sobol, is_net=True),
+        # a block is one whole estimate here, and its residuals make pairs usable up to 32 blocks
+        Design("differences", lambda d: 2 * d, _orthogonal(2), is_paired=True, pairs_below=GROUPS),
+    )
+}

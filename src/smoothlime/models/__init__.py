@@ -1,0 +1,18 @@
+"""Models: the protocol that everything else is written against, and the adapters to it."""
+
+from .adapt import as_model, knows_both_outputs
+from .base import Differentiable, Model, from_functions, model_dtype
+from .evaluation import Evaluation
+from .targets import Target, resolve_target
+
+__all__ = [
+    "Differentiable",
+    "Evaluation",
+    "Model",
+    "Target",
+    "as_model",
+    "from_functions",
+    "knows_both_outputs",
+    "model_dtype",
+    "resolve_target",
+]

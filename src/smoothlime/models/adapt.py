@@ -1,0 +1,69 @@
+"""as_model: anything that predicts, as a Model. Libraries are recognised by name, never imported to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import InvalidArgument, WrongType
+from .base import FunctionModel, Model, check_output_choice
+
+
+def as_model(
+    obj: Any, *, output: str | None = None, feature_names: Sequence[str] | None = None, device: Any = None
+) -> Model:
+    """Adapter that lets smoothlime ask `obj` for outputs, and for gradients where it has them.
+
+    Parameters
+    ----------
+    obj
+        A torch module, an estimator with `predict` or `predict_proba`, a function of points (n, d), or a
+        Model already.
+    output
+        `None`: a torch module's outputs as they come, a classifier's probabilities. `"probability"` puts a
+        softmax on a torch module's logits (a sigmoid where there is one). `"margin"` takes a classifier's
+        `decision_function`.
+    device
+        Where a torch module is evaluated; `None` leaves it where it is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> as_model(lambda a: a.sum(axis=1)).values(np.ones((2, 3)))
+    array([[3.],
+           [3.]])
+    """
+    check_output_choice(output)
+    names = None if feature_names is None else tuple(str(each) for each in feature_names)
+    kinds = {f"{cls.__module__}.{cls.__qualname__}" for cls in type(obj).__mro__}
+    if "torch.nn.modules.module.Module" in kinds:
+        from .from_torch import from_torch
+
+        return from_torch(obj, output=output, feature_names=names, device=device)
+    if device is not None:
+        msg = f"device is for torch modules; a {type(obj).__name__} runs where it runs"
+        raise InvalidArgument(msg)
+    if isinstance(obj, Model):
+        if names is not None or output is not None:
+            msg = "obj is a Model already; set its output and feature names where it is made"
+            raise InvalidArgument(msg)
+        return obj
+    if hasattr(obj, "predict") or hasattr(obj, "predict_proba"):
+        from .from_estimator import from_estimator
+
+        return from_estimator(obj, output=output or "probability", feature_names=names)
+    if callable(obj):
+        if output is not None:
+            msg = "output is for classifiers and torch modules; a function's outputs are explained as they are"
+            raise InvalidArgument(msg)
+        return FunctionModel(obj, (), names)
+    msg = (
+        f"model must be a torch module, an estimator with predict, or a function of points (n, d);"
+        f" got a {type(obj).__name__}"
+    )
+    raise WrongType(msg)
+
+
+def knows_both_outputs(obj: Any) -> bool:
+    """Whether `obj` is an estimator that may offer probabilities and margins."""
+    return not isinstance(obj, Model) and hasattr(obj, "predict")

@@ -1,0 +1,130 @@
+"""What a model is to smoothlime: points in, outputs out; and, for some, gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from .._types import Points
+from ..errors import InvalidArgument, ModelError, WrongType
+
+
+@runtime_checkable
+class Model(Protocol):
+    """Anything that can be asked for its outputs at many points at once."""
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the k outputs; empty where only an evaluation can tell how many there are."""
+        ...
+
+    def values(self, points: Points) -> Any:
+        """Outputs at each point: (n, d) -> (n, k)."""
+        ...
+
+
+@runtime_checkable
+class Differentiable(Model, Protocol):
+    """A model that also gives the gradient of a weighted sum of its outputs, in one backward pass."""
+
+    def values_and_gradients(self, points: Points, weights: Any) -> tuple[Any, Any]:
+        """(n, d), (n, k) -> outputs (n, k) and ∇ Σ_k weights_k · output_k at each point, (n, d)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionModel:
+    """A function of points (n, d) that returns (n,) or (n, k)."""
+
+    function: Callable[[Any], Any]
+    outputs: tuple[str, ...] = ()
+    feature_names: tuple[str, ...] | None = None
+
+    def values(self, points: Points) -> Any:
+        """Outputs at each point, (n, k)."""
+        return as_columns(self.function(points))
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionModelWithGradients:
+    """A function and its gradient, both given by the caller: the gradient is data, it is not checked."""
+
+    function: Callable[[Any], Any]
+    gradient: Callable[[Any], Any]
+    outputs: tuple[str, ...] = ()
+    feature_names: tuple[str, ...] | None = None
+
+    def values(self, points: Points) -> Any:
+        """Outputs at each point, (n, k)."""
+        return as_columns(self.function(points))
+
+    def values_and_gradients(self, points: Points, weights: Any) -> tuple[Any, Any]:
+        """Outputs (n, k) and the weighted gradient (n, d)."""
+        values = self.values(points)
+        gradients = np.asarray(self.gradient(points))
+        if gradients.ndim == 2:
+            gradients = gradients[:, None, :]
+        wanted = (len(points), values.shape[1], points.shape[1])
+        if gradients.shape != wanted:
+            msg = (
+                f"gradients(points) must have shape (n, d) for one output or (n, k, d) for k; wanted {wanted},"
+                f" got {gradients.shape}"
+            )
+            raise ModelError(msg)
+        return values, np.einsum("nk,nkd->nd", weights, gradients)
+
+
+def from_functions(
+    *,
+    values: Callable[[Any], Any],
+    gradients: Callable[[Any], Any] | None = None,
+    outputs: Sequence[str] = (),
+    feature_names: Sequence[str] | None = None,
+) -> Model:
+    """Model made of one's own functions.
+
+    Parameters
+    ----------
+    values
+        Points (n, d) to outputs, (n,) or (n, k).
+    gradients
+        Points (n, d) to gradients, (n, d) for one output or (n, k, d) for k.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> model = from_functions(values=lambda a: np.sin(a[:, 0]), gradients=lambda a: np.cos(a))
+    >>> model.values(np.array([[0.0], [1.0]])).shape
+    (2, 1)
+    """
+    for name, given in (("values", values), ("gradients", gradients)):
+        if given is not None and not callable(given):
+            msg = f"{name} must be a function of points (n, d); got a {type(given).__name__}"
+            raise WrongType(msg)
+    names = None if feature_names is None else tuple(str(each) for each in feature_names)
+    if gradients is None:
+        return FunctionModel(values, tuple(outputs), names)
+    return FunctionModelWithGradients(values, gradients, tuple(outputs), names)
+
+
+def as_columns(values: Any) -> Any:
+    """Outputs (n,) or (n, k) as (n, k); tensors are brought to numpy."""
+    if hasattr(values, "detach"):
+        values = values.detach().cpu().numpy()
+    array = np.asarray(values)
+    return array[:, None] if array.ndim == 1 else array
+
+
+def model_dtype(model: Model) -> np.dtype[Any]:
+    """Floating type in which the model wants its points; float64 unless it says otherwise."""
+    return np.dtype(getattr(model, "dtype", np.float64))
+
+
+def check_output_choice(output: str | None) -> None:
+    """Refuse an `output` we do not know."""
+    if output not in (None, "probability", "margin"):
+        msg = f"output must be 'probability' or 'margin'; got {output!r}"
+        raise InvalidArgument(msg)

@@ -1,0 +1,128 @@
+"""Evaluation: asks a model in bounded batches, and vouches for what comes back."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._types import Array, Points
+from ..errors import ModelError, NotDeterministic, SmallerBatches, SmoothlimeError
+from .base import Differentiable, Model
+
+Where = Callable[[int], str]
+"""Names the row of the caller's table to which a point belongs."""
+
+BATCH_BYTES = 2**21
+"""Points per model call, by size: about what stays in a core's cache, where small networks are fastest."""
+
+
+def automatic_batch_size(d: int, dtype: np.dtype[Any]) -> int:
+    """Points per model call: a power of two, from d and the number format alone, so that answers repeat."""
+    fitting = BATCH_BYTES // (d * dtype.itemsize)
+    return int(min(65_536, max(32, 2 ** int(np.log2(max(fitting, 1))))))
+
+
+class Evaluation:
+    """A model that is asked batch by batch; a batch that does not fit in memory is halved, with a warning."""
+
+    def __init__(self, model: Model, batch_size: int) -> None:
+        self.model = model
+        self.batch_size = batch_size
+        self._width: int | None = None
+
+    def values(self, points: Points, where: Where) -> Array:
+        """Finite outputs (n, k) as float64."""
+        (values,) = self._ask(lambda part: (self.model.values(points[part]),), len(points))
+        return self._checked(values, len(points), where)
+
+    def values_and_gradients(self, points: Points, weights: Array, where: Where) -> tuple[Array, Points]:
+        """Finite outputs (n, k) as float64 and gradients (n, d) in the model's own type."""
+        model = self.model
+        assert isinstance(model, Differentiable)
+        values, gradients = self._ask(lambda part: model.values_and_gradients(points[part], weights[part]), len(points))
+        values = self._checked(values, len(points), where)
+        if gradients.shape != points.shape:
+            msg = f"the model returned gradients of shape {gradients.shape} for points of shape {points.shape}"
+            raise ModelError(msg)
+        flat = gradients.reshape(-1)
+        if not np.isfinite(flat @ flat):  # cheaper than looking at each; look only when something is off
+            bad = np.flatnonzero(~np.isfinite(gradients).all(axis=1))
+            if len(bad):
+                msg = f"the model's gradient is not finite near {where(int(bad[0]))}: {gradients[bad[0]]}"
+                raise ModelError(msg)
+        return values, gradients
+
+    def check_repeatable(self, points: Points, values: Array, where: Where) -> None:
+        """Ask once more and compare: a model that is random cannot be explained."""
+        again = self.values(points, where)
+        differs = np.flatnonzero((again != values).any(axis=1))
+        if len(differs):
+            row = int(differs[0])
+            msg = (
+                f"the model gave two answers for {where(row)}: {values[row]} and then {again[row]}. Switch off what is"
+                " random in it (dropout, sampling, test-time augmentation), or fix its seed inside the call"
+            )
+            raise NotDeterministic(msg)
+
+    def _ask(self, ask: Callable[[slice], tuple[Any, ...]], n: int) -> tuple[Any, ...]:
+        answers: list[tuple[Any, ...]] = []
+        start = 0
+        while start < n:
+            part = slice(start, min(n, start + self.batch_size))
+            try:
+                answers.append(tuple(np.asarray(each) for each in ask(part)))
+            except SmoothlimeError:
+                raise
+            except Exception as err:
+                if not _is_out_of_memory(err):
+                    msg = f"the model raised {type(err).__name__} on {part.stop - start} points: {err}"
+                    raise ModelError(msg) from err
+                self._halve(err)
+                continue
+            start = part.stop
+        if len(answers) == 1:
+            return answers[0]
+        try:
+            return tuple(np.concatenate(parts) for parts in zip(*answers, strict=True))
+        except ValueError as err:
+            shapes = sorted({parts[0].shape[1:] for parts in answers})
+            msg = f"the model's outputs changed shape between calls: per point {shapes}"
+            raise ModelError(msg) from err
+
+    def _halve(self, err: Exception) -> None:
+        if self.batch_size == 1:
+            msg = f"the model ran out of memory on a single point: {err}"
+            raise ModelError(msg) from err
+        self.batch_size //= 2
+        msg = f"the model ran out of memory; going on with batches of {self.batch_size} points"
+        warnings.warn(msg, SmallerBatches, stacklevel=2)
+
+    def _checked(self, values: Any, n: int, where: Where) -> Array:
+        if values.ndim != 2 or len(values) != n:
+            msg = f"the model must return one row of outputs per point, (n,) or (n, k); n = {n}, got {values.shape}"
+            raise ModelError(msg)
+        if values.shape[1] == 0:
+            msg = f"the model returned no output: shape {values.shape}"
+            raise ModelError(msg)
+        if self._width is not None and values.shape[1] != self._width:
+            msg = f"the model returned {self._width} outputs at first and {values.shape[1]} now"
+            raise ModelError(msg)
+        self._width = values.shape[1]
+        try:
+            numbers = values.astype(np.float64, copy=False)
+        except (TypeError, ValueError) as err:
+            msg = f"the model must return numbers; got {values.dtype} such as {values[0]}"
+            raise ModelError(msg) from err
+        if not np.isfinite(numbers).all():
+            bad = int(np.flatnonzero(~np.isfinite(numbers).all(axis=1))[0])
+            msg = f"the model returned {numbers[bad]} at {where(bad)}; it must be finite all over the neighbourhood"
+            raise ModelError(msg)
+        return numbers
+
+
+def _is_out_of_memory(err: Exception) -> bool:
+    """numpy and Python raise MemoryError; frameworks word it in their own RuntimeError."""
+    return isinstance(err, MemoryError) or (isinstance(err, RuntimeError) and "out of memory" in str(err).lower())

@@ -1,0 +1,62 @@
+"""Estimators in the manner of scikit-learn: predict, predict_proba, decision_function. Values only."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+from .._types import Points
+from ..errors import InvalidArgument, WrongType
+from .base import as_columns
+
+
+@dataclass(frozen=True, slots=True)
+class EstimatorModel:
+    """A fitted estimator, asked through one of its prediction methods."""
+
+    estimator: Any
+    ask: str
+    outputs: tuple[str, ...]
+    feature_names: tuple[str, ...] | None
+
+    def values(self, points: Points) -> Any:
+        """Outputs at each point, (n, k)."""
+        with warnings.catch_warnings():
+            # an estimator fitted on a data frame complains that arrays have no names; ours are in its order
+            warnings.filterwarnings("ignore", message="X does not have valid feature names")
+            return as_columns(getattr(self.estimator, self.ask)(points))
+
+
+def from_estimator(estimator: Any, *, output: str, feature_names: tuple[str, ...] | None) -> EstimatorModel:
+    """Adapter for a fitted estimator; classifiers by probability or margin, all else by `predict`."""
+    if isinstance(estimator, type):
+        msg = f"model is the class {estimator.__name__}; give a fitted instance of it"
+        raise WrongType(msg)
+    names = feature_names
+    if names is None and getattr(estimator, "feature_names_in_", None) is not None:
+        names = tuple(str(each) for each in estimator.feature_names_in_)
+    classes = getattr(estimator, "classes_", None)
+    is_classifier = getattr(estimator, "_estimator_type", None) == "classifier" or classes is not None
+    if not is_classifier:
+        if hasattr(estimator, "predict_proba") and not hasattr(estimator, "n_features_in_"):
+            msg = f"the {type(estimator).__name__} is not fitted; call its fit first"
+            raise InvalidArgument(msg)
+        return EstimatorModel(estimator, "predict", (), names)
+    if classes is None:
+        msg = f"the {type(estimator).__name__} is not fitted; call its fit first"
+        raise InvalidArgument(msg)
+    if isinstance(classes, list):
+        msg = f"the {type(estimator).__name__} predicts several targets at once; explain one classifier at a time"
+        raise InvalidArgument(msg)
+    labels = tuple(str(each) for each in classes)
+    ask, other = {
+        "probability": ("predict_proba", "margin"),
+        "margin": ("decision_function", "probability"),
+    }[output]
+    if not hasattr(estimator, ask):
+        msg = f"output={output!r} needs {ask}, which this {type(estimator).__name__} has not; use output={other!r}"
+        raise InvalidArgument(msg)
+    if ask == "decision_function" and len(labels) == 2:
+        labels = labels[1:]  # one score, in favour of the second class
+    return EstimatorModel(estimator, ask, labels, names)

@@ -1,0 +1,104 @@
+"""Targets as weights on outputs: one output, each row's own top class, a contrast, or all at once."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._types import Array
+from ..errors import InvalidArgument, WrongType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Target:
+    """Weights (r, t, k) that turn k outputs into the t scalars to explain, and what to call them."""
+
+    weights: Array
+    names: tuple[str, ...]
+    row_names: tuple[tuple[str, ...], ...]
+
+    def of(self, values: Array) -> Array:
+        """The scalars (r, t) behind outputs (r, k)."""
+        return np.einsum("rtk,rk->rt", self.weights, values)
+
+
+def output_names(declared: tuple[str, ...], k: int) -> tuple[str, ...]:
+    """Names for k outputs: those the model declares, else 'output' or their positions."""
+    if len(declared) == k:
+        return declared
+    if declared:
+        msg = f"the model names {len(declared)} outputs {declared} but returned {k}"
+        raise InvalidArgument(msg)
+    return ("output",) if k == 1 else tuple(str(j) for j in range(k))
+
+
+def resolve_target(target: Any, names: tuple[str, ...], predictions: Array) -> Target:
+    """The one scalar per row that `target` asks for; predictions (r, k) decide `"predicted"`."""
+    r, k = predictions.shape
+    if isinstance(target, Mapping):
+        return _contrast(target, names, r)
+    if isinstance(target, str) and target == "predicted" and "predicted" not in names:
+        if k == 1:
+            msg = "target='predicted' needs several outputs to choose from; this model has one"
+            raise InvalidArgument(msg)
+        chosen = predictions.argmax(axis=1)
+        weights = np.eye(k)[chosen][:, None, :]
+        return Target(weights, ("predicted",), tuple((names[j],) for j in chosen))
+    if target is None:
+        if k > 1:
+            msg = f"the model has {k} outputs; say which to explain with target=: {_listed(names)}, or 'predicted'"
+            raise InvalidArgument(msg)
+        target = 0
+    j = _position(target, names)
+    weights = np.broadcast_to(np.eye(k)[j], (r, 1, k))
+    return Target(weights, (names[j],), ((names[j],),) * r)
+
+
+def every_output(names: tuple[str, ...], r: int) -> Target:
+    """Each output on its own."""
+    k = len(names)
+    return Target(np.broadcast_to(np.eye(k), (r, k, k)), names, (names,) * r)
+
+
+def _contrast(target: Mapping[Any, Any], names: tuple[str, ...], r: int) -> Target:
+    weights = np.zeros(len(names))
+    parts = []
+    for key, weight in target.items():
+        if isinstance(weight, bool) or not isinstance(weight, int | float | np.number) or not np.isfinite(weight):
+            msg = f"target weighs {key!r} with {weight!r}; weights must be finite numbers"
+            raise InvalidArgument(msg)
+        j = _position(key, names)
+        weights[j] += float(weight)
+        size = "" if abs(weight) == 1 else f"{abs(weight):g}·"
+        parts.append(f"{'−' if weight < 0 else '+'} {size}{names[j]}")
+    if not weights.any():
+        msg = f"target must give some output a weight other than 0; got {dict(target)!r}"
+        raise InvalidArgument(msg)
+    name = " ".join(parts).removeprefix("+ ")
+    return Target(np.broadcast_to(weights, (r, 1, len(names))), (name,), ((name,),) * r)
+
+
+def _position(target: Any, names: tuple[str, ...]) -> int:
+    if isinstance(target, str):
+        if target not in names:
+            msg = f"target {target!r} is not an output; the outputs are {_listed(names)}"
+            raise InvalidArgument(msg)
+        return names.index(target)
+    try:
+        j = operator.index(target)
+    except TypeError:
+        msg = f"target must be an output's position or name, 'predicted', or a contrast; got {target!r}"
+        raise WrongType(msg) from None
+    if isinstance(target, bool) or not 0 <= j < len(names):
+        msg = f"target {target!r} is out of range; positions go from 0 to {len(names) - 1} ({_listed(names)})"
+        raise InvalidArgument(msg)
+    return j
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    shown = ", ".join(repr(name) for name in names[:8])
+    return f"{shown}, ... ({len(names)} in all)" if len(names) > 8 else shown

@@ -1,0 +1,257 @@
+"""The Gaussian neighbourhood N(x, Σ): what "near x" means, and its factor Σ = L Lᵀ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ._types import Array, Indices
+from ._validate import as_float_array, check_rows
+from .errors import InvalidArgument
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Factor:
+    """Σ = L Lᵀ over the features that are perturbed, for rows of d features.
+
+    `lower` is L: its diagonal (f,) where Σ is diagonal, else the Cholesky factor (f, f).
+    """
+
+    d: int
+    free: Indices
+    lower: Array
+
+    @property
+    def is_diagonal(self) -> bool:
+        """Whether features are perturbed independently of each other."""
+        return self.lower.ndim == 1
+
+    @property
+    def std(self) -> Array:
+        """√Σ_jj of the perturbed features, (f,)."""
+        return self.lower if self.is_diagonal else np.sqrt((self.lower**2).sum(axis=1))
+
+    @property
+    def inverse(self) -> Array:
+        """L⁻¹: its diagonal (f,) where Σ is diagonal, else (f, f)."""
+        if self.is_diagonal:
+            return 1.0 / self.lower
+        return np.asarray(np.linalg.solve(self.lower, np.eye(len(self.lower))), dtype=np.float64)
+
+    @property
+    def unwhitened_scale(self) -> Array:
+        """√(Σ⁻¹)_jj, (f,): what an error of one unit per draw, in any direction, does to each slope at most."""
+        return self.inverse if self.is_diagonal else np.linalg.norm(self.inverse, axis=0)
+
+    def steps(self, z: Array) -> Array:
+        """L z: standard normal draws (..., f) as steps away from x."""
+        return z * self.lower if self.is_diagonal else z @ self.lower.T
+
+    def whiten(self, slopes: Array) -> Array:
+        """Lᵀ w: slopes per feature as slopes per standard normal draw; its norm is √(wᵀΣw)."""
+        return slopes * self.lower if self.is_diagonal else slopes @ self.lower
+
+    def unwhiten(self, slopes: Array) -> Array:
+        """L⁻ᵀ v: slopes per standard normal draw as slopes per feature."""
+        return slopes * self.inverse if self.is_diagonal else slopes @ self.inverse
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class Neighbourhood:
+    """The Gaussian N(x, Σ) that says what "near x" means, with Σ = sigma²·C.
+
+    C is `covariance` if given, else diag(scale²), else the identity.
+
+    Parameters
+    ----------
+    sigma
+        Standard deviation, never a variance: one positive number, or one per feature.
+    scale
+        One positive number per feature: the unit in which sigma counts.
+    covariance
+        Symmetric positive definite matrix; sigma must then be one number.
+    fixed
+        Features that are not perturbed and get no slope: positions, or feature names.
+
+    Examples
+    --------
+    >>> Neighbourhood(0.5, scale=[1.0, 10.0])
+    Neighbourhood(sigma=0.5, scale=[1, 10])
+    """
+
+    sigma: Any = 1.0
+    scale: Any = None
+    covariance: Any = None
+    fixed: Sequence[int | str] = ()
+
+    def __init__(
+        self, sigma: Any = 1.0, *, scale: Any = None, covariance: Any = None, fixed: Sequence[int | str] = ()
+    ) -> None:
+        """Check what can be checked before the number of features is known."""
+        spread = _positive(sigma, "sigma")
+        unit = None if scale is None else _positive(scale, "scale", at_least_1d=True)
+        matrix = None if covariance is None else _symmetric(covariance)
+        if matrix is not None and unit is not None:
+            msg = "give scale or covariance, not both: each sets what one unit of sigma means"
+            raise InvalidArgument(msg)
+        if matrix is not None and spread.ndim:
+            msg = "sigma must be one number when a covariance is given; scale the covariance instead"
+            raise InvalidArgument(msg)
+        if spread.ndim and unit is not None and len(spread) != len(unit):
+            msg = f"sigma has {len(spread)} entries but scale has {len(unit)}; both go by feature"
+            raise InvalidArgument(msg)
+        if isinstance(fixed, str):
+            fixed = (fixed,)
+        object.__setattr__(self, "sigma", spread if spread.ndim else float(spread))
+        object.__setattr__(self, "scale", unit)
+        object.__setattr__(self, "covariance", matrix)
+        object.__setattr__(self, "fixed", tuple(fixed))
+
+    @classmethod
+    def from_data(
+        cls, X: Any, sigma: Any = 1.0, *, full: bool = False, fixed: Sequence[int | str] = ()
+    ) -> Neighbourhood:
+        """Neighbourhood in the units of the data: sigma = 1 is one standard deviation of X.
+
+        With `full=True` C is the covariance of X, shrunk towards a multiple of the identity as Ledoit and
+        Wolf (2004) do. A constant column has no unit of its own and becomes fixed.
+
+        Examples
+        --------
+        >>> Neighbourhood.from_data([[0.0, 5.0], [2.0, 5.0]], sigma=0.5)
+        Neighbourhood(sigma=0.5, scale=[1.41421, 1], fixed=(1,))
+        """
+        rows = check_rows(X)
+        if len(rows) < 2:
+            msg = f"X must have at least 2 rows to show how features vary; got {len(rows)}"
+            raise InvalidArgument(msg)
+        if isinstance(fixed, str):
+            fixed = (fixed,)
+        std = rows.std(axis=0, ddof=1)
+        constant = std <= 1e-12 * np.abs(rows).max(axis=0)
+        held = [*fixed, *(int(j) for j in np.flatnonzero(constant) if int(j) not in fixed)]
+        if not full:
+            return cls(sigma, scale=np.where(constant, 1.0, std), fixed=held)
+        cov = np.eye(rows.shape[1])
+        varying = ~constant
+        cov[np.ix_(varying, varying)] = _ledoit_wolf(rows[:, varying])
+        return cls(sigma, covariance=cov, fixed=held)
+
+    def factor(self, d: int, feature_names: Sequence[str] = ()) -> Factor:
+        """L with Σ = L Lᵀ for rows of d features, over the features that are perturbed."""
+        free = np.setdiff1d(np.arange(d), self._fixed_positions(d, feature_names))
+        if not len(free):
+            msg = f"fixed names all {d} features; leave at least one to perturb"
+            raise InvalidArgument(msg)
+        if self.covariance is not None:
+            _check_length(len(self.covariance), d, "covariance")
+            lower = np.linalg.cholesky(self.covariance[np.ix_(free, free)]) * self.sigma
+            if np.count_nonzero(lower) == len(free):  # diagonal after all: the cheap form
+                return Factor(d, free, np.diag(lower).copy())
+            return Factor(d, free, lower)
+        std = np.ones(d)
+        for name, given in (("sigma", self.sigma), ("scale", self.scale)):
+            if given is not None:
+                if np.ndim(given):
+                    _check_length(len(given), d, name)
+                std = std * given
+        return Factor(d, free, std[free])
+
+    def _fixed_positions(self, d: int, feature_names: Sequence[str]) -> list[int]:
+        names = list(feature_names)
+        positions = []
+        for each in self.fixed:
+            if isinstance(each, str):
+                if each not in names:
+                    msg = f"fixed names {each!r}, which is not a feature; the features are {names}"
+                    raise InvalidArgument(msg)
+                positions.append(names.index(each))
+            elif 0 <= each < d:
+                positions.append(int(each))
+            else:
+                msg = f"fixed names feature {each}, but positions go from 0 to {d - 1}"
+                raise InvalidArgument(msg)
+        return positions
+
+    def __repr__(self) -> str:
+        """Arguments that differ from the defaults."""
+        parts = [f"sigma={_short(self.sigma)}"]
+        parts += [f"scale={_short(self.scale)}"] if self.scale is not None else []
+        parts += [f"covariance={self.covariance.shape}"] if self.covariance is not None else []
+        parts += [f"fixed={self.fixed}"] if self.fixed else []
+        return f"Neighbourhood({', '.join(parts)})"
+
+
+def same_neighbourhood(one: Neighbourhood, other: Neighbourhood) -> bool:
+    """Whether two neighbourhoods describe the same Σ and the same fixed features."""
+    if one is other:
+        return True
+    pairs = ((one.sigma, other.sigma), (one.scale, other.scale), (one.covariance, other.covariance))
+    alike = all((a is None) == (b is None) and (a is None or np.array_equal(a, b)) for a, b in pairs)
+    return alike and one.fixed == other.fixed
+
+
+def _positive(value: Any, name: str, *, at_least_1d: bool = False) -> Array:
+    array = as_float_array(value, name)
+    if array.ndim > 1 or (at_least_1d and array.ndim == 0):
+        wanted = "one number per feature" if at_least_1d else "one number, or one per feature"
+        msg = f"{name} must be {wanted}; got shape {array.shape}"
+        raise InvalidArgument(msg)
+    bad = np.flatnonzero(~(np.isfinite(array) & (array > 0)))
+    if len(bad):
+        where = f" at feature {bad[0]}" if array.ndim else ""
+        hint = "; list a feature in `fixed` to leave it alone" if array.ndim else ""
+        msg = f"{name} must be finite and > 0; got {array.flat[bad[0]]:g}{where}{hint}"
+        raise InvalidArgument(msg)
+    return array
+
+
+def _symmetric(covariance: Any) -> Array:
+    matrix = as_float_array(covariance, "covariance")
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
+        msg = f"covariance must be a square matrix (d, d); got shape {matrix.shape}"
+        raise InvalidArgument(msg)
+    if not np.isfinite(matrix).all():
+        msg = "covariance must be finite; it holds NaN or infinite entries"
+        raise InvalidArgument(msg)
+    if not np.allclose(matrix, matrix.T, rtol=1e-10, atol=0):
+        i, j = np.unravel_index(np.abs(matrix - matrix.T).argmax(), matrix.shape)
+        msg = f"covariance must be symmetric; entry ({i}, {j}) is {matrix[i, j]:g} but ({j}, {i}) is {matrix[j, i]:g}"
+        raise InvalidArgument(msg)
+    values = np.linalg.eigvalsh(matrix)
+    if values[0] <= values[-1] * len(matrix) * np.finfo(float).eps:
+        msg = (
+            f"covariance must be positive definite; its smallest eigenvalue is {values[0]:.3g}"
+            f" (largest {values[-1]:.3g}). Drop redundant features, or use from_data(..., full=True), which shrinks"
+        )
+        raise InvalidArgument(msg)
+    return matrix
+
+
+def _check_length(given: int, d: int, name: str) -> None:
+    if given != d:
+        msg = f"{name} has {given} entries but the rows have {d} features"
+        raise InvalidArgument(msg)
+
+
+def _ledoit_wolf(rows: Array) -> Array:
+    """Shrunk covariance (1 − s)·S + s·m·I, with m = tr S / d and the s of Ledoit and Wolf (2004)."""
+    n, d = rows.shape
+    centred = rows - rows.mean(axis=0)
+    sample = centred.T @ centred / n
+    mean_variance = np.trace(sample) / d
+    apart = ((sample - mean_variance * np.eye(d)) ** 2).sum()
+    # spread of the one-row estimates x xᵀ around S: Σ‖xxᵀ‖² = Σ‖x‖⁴ spares forming them
+    noise = (((centred**2).sum(axis=1) ** 2).sum() / n - (sample**2).sum()) / n
+    shrink = 0.0 if apart == 0 else min(noise, apart) / apart
+    return (1 - shrink) * sample + shrink * mean_variance * np.eye(d)
+
+
+def _short(value: Any) -> str:
+    if np.ndim(value) == 0:
+        return f"{float(value):g}"
+    shown = ", ".join(f"{each:g}" for each in value[:6])
+    return f"[{shown}{', ...' if len(value) > 6 else ''}]"

@@ -1,0 +1,1 @@
+"""Standard errors from groups of draws."""

@@ -1,0 +1,125 @@
+import numpy as np
+import pytest
+from sklearn.covariance import ledoit_wolf
+
+from smoothlime import Neighbourhood
+from smoothlime.errors import InvalidArgument, WrongType
+from smoothlime.testing import covariance
+
+RNG = np.random.default_rng(5)
+DATA = RNG.normal(size=(60, 4)) @ RNG.normal(size=(4, 4)) + 3
+
+
+def test_sigma_is_a_standard_deviation():
+    np.testing.assert_allclose(covariance(Neighbourhood(0.5), 2), 0.25 * np.eye(2))
+    np.testing.assert_allclose(covariance(Neighbourhood([0.5, 2.0]), 2), np.diag([0.25, 4.0]))
+
+
+def test_sigma_counts_in_units_of_scale_and_covariance():
+    np.testing.assert_allclose(covariance(Neighbourhood(0.5, scale=[1.0, 10.0]), 2), np.diag([0.25, 25.0]))
+    cov = np.array([[2.0, 0.5], [0.5, 1.0]])
+    np.testing.assert_allclose(covariance(Neighbourhood(0.5, covariance=cov), 2), 0.25 * cov)
+
+
+def test_factor_reproduces_sigma_and_whitening_is_its_transpose():
+    cov = np.array([[2.0, 0.5, 0.1], [0.5, 1.0, 0.3], [0.1, 0.3, 0.7]])
+    factor = Neighbourhood(1.5, covariance=cov).factor(3)
+    np.testing.assert_allclose(factor.lower @ factor.lower.T, 2.25 * cov)
+    np.testing.assert_allclose(factor.std, 1.5 * np.sqrt(np.diag(cov)))
+    w = np.array([[1.0, -2.0, 0.5]])
+    whitened = factor.whiten(w)
+    np.testing.assert_allclose((whitened**2).sum(), (w @ (2.25 * cov) @ w.T).item())
+    np.testing.assert_allclose(factor.unwhiten(whitened), w)
+    np.testing.assert_allclose(factor.unwhitened_scale, np.sqrt(np.diag(np.linalg.inv(2.25 * cov))))
+
+
+def test_a_diagonal_covariance_takes_the_cheap_form():
+    assert Neighbourhood(covariance=np.diag([1.0, 4.0])).factor(2).is_diagonal
+
+
+def test_steps_of_a_full_covariance_have_that_covariance():
+    cov = np.array([[2.0, 0.9], [0.9, 1.0]])
+    z = np.random.default_rng(0).standard_normal((200_000, 2))
+    found = np.cov(Neighbourhood(covariance=cov).factor(2).steps(z).T)
+    np.testing.assert_allclose(found, cov, atol=5 * 3 / np.sqrt(200_000))
+
+
+def test_fixed_features_are_left_out_by_position_or_name():
+    factor = Neighbourhood(2.0, fixed=(1,)).factor(3)
+    assert factor.free.tolist() == [0, 2]
+    assert Neighbourhood(fixed=("age",)).factor(2, ("income", "age")).free.tolist() == [0]
+    cov = np.array([[2.0, 0.5], [0.5, 1.0]])
+    np.testing.assert_allclose(Neighbourhood(covariance=cov, fixed=[0]).factor(2).std, [1.0])
+
+
+def test_from_data_counts_in_standard_deviations():
+    np.testing.assert_allclose(
+        covariance(Neighbourhood.from_data(DATA, 0.5), 4), 0.25 * np.diag(DATA.var(axis=0, ddof=1))
+    )
+
+
+def test_from_data_holds_constant_columns_fixed():
+    data = np.column_stack([DATA[:, 0], np.full(60, 1e6), DATA[:, 1]])
+    assert Neighbourhood.from_data(data).fixed == (1,)
+    assert Neighbourhood.from_data(data, full=True).fixed == (1,)
+    assert Neighbourhood.from_data(data, fixed=[0]).fixed == (0, 1)
+
+
+def test_full_from_data_shrinks_as_ledoit_and_wolf():
+    expected, _ = ledoit_wolf(DATA)
+    np.testing.assert_allclose(Neighbourhood.from_data(DATA, full=True).covariance, expected, rtol=1e-10)
+
+
+def test_full_from_data_survives_fewer_rows_than_features():
+    wide = np.random.default_rng(0).normal(size=(5, 12))
+    assert Neighbourhood.from_data(wide, full=True).factor(12).lower.shape == (12, 12)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"sigma": -0.1}, r"sigma must be finite and > 0; got -0.1"),
+        ({"sigma": 0.0}, r"sigma must be finite and > 0; got 0"),
+        ({"sigma": np.nan}, r"sigma must be finite and > 0; got nan"),
+        ({"sigma": [1.0, -2.0]}, r"sigma must be finite and > 0; got -2 at feature 1; list a feature in `fixed`"),
+        ({"sigma": np.ones((2, 2))}, r"sigma must be one number, or one per feature; got shape \(2, 2\)"),
+        ({"scale": 2.0}, r"scale must be one number per feature; got shape \(\)"),
+        ({"scale": [1.0, 0.0]}, r"scale must be finite and > 0; got 0 at feature 1"),
+        ({"covariance": [[1.0, 0.2]]}, r"covariance must be a square matrix \(d, d\); got shape \(1, 2\)"),
+        ({"covariance": [[1.0, 0.5], [0.2, 1.0]]}, r"covariance must be symmetric; entry \(0, 1\) is 0.5"),
+        ({"covariance": [[1.0, 1.0], [1.0, 1.0]]}, r"covariance must be positive definite; its smallest eigenvalue"),
+        ({"covariance": [[1.0, np.nan], [np.nan, 1.0]]}, r"covariance must be finite"),
+        ({"covariance": np.eye(2), "scale": [1.0, 2.0]}, r"give scale or covariance, not both"),
+        ({"covariance": np.eye(2), "sigma": [1.0, 2.0]}, r"sigma must be one number when a covariance is given"),
+        ({"sigma": [1.0, 1.0, 1.0], "scale": [1.0, 2.0]}, r"sigma has 3 entries but scale has 2"),
+    ],
+)
+def test_bad_neighbourhoods_say_what_is_wrong(arguments, message):
+    with pytest.raises(InvalidArgument, match=message):
+        Neighbourhood(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("neighbourhood", "message"),
+    [
+        (Neighbourhood([1.0, 2.0]), r"sigma has 2 entries but the rows have 3 features"),
+        (Neighbourhood(scale=[1.0, 2.0]), r"scale has 2 entries but the rows have 3 features"),
+        (Neighbourhood(covariance=np.eye(2)), r"covariance has 2 entries but the rows have 3 features"),
+        (Neighbourhood(fixed=[3]), r"fixed names feature 3, but positions go from 0 to 2"),
+        (Neighbourhood(fixed=["age"]), r"fixed names 'age', which is not a feature"),
+        (Neighbourhood(fixed=[0, 1, 2]), r"fixed names all 3 features; leave at least one"),
+    ],
+)
+def test_a_neighbourhood_that_does_not_fit_the_rows_says_so(neighbourhood, message):
+    with pytest.raises(InvalidArgument, match=message):
+        neighbourhood.factor(3, ("a", "b", "c"))
+
+
+def test_sigma_that_is_no_number_is_a_type_error():
+    with pytest.raises(WrongType, match="sigma must hold numbers"):
+        Neighbourhood("wide")
+
+
+def test_one_row_of_data_shows_no_scale():
+    with pytest.raises(InvalidArgument, match="at least 2 rows"):
+        Neighbourhood.from_data([[1.0, 2.0]])
