@@ -1,0 +1,33 @@
+"""Local feature attributions with error bars and guarantees, for any model.
+
+>>> import numpy as np
+>>> import smoothlime as sl
+>>> e = sl.explain(lambda a: a @ np.array([2.0, -1.0]), [0.3, 0.7], sigma=0.5)
+>>> np.round(e.values, 6)
+array([[ 2., -1.]])
+"""
+
+from . import errors, testing
+from ._version import __version__
+from .estimators import CLime, Differences, SmoothGrad, Stein
+from .explain import explain, explain_outputs
+from .explanation import Explanation
+from .models import Model, as_model, from_functions
+from .neighbourhood import Neighbourhood
+
+__all__ = [
+    "CLime",
+    "Differences",
+    "Explanation",
+    "Model",
+    "Neighbourhood",
+    "SmoothGrad",
+    "Stein",
+    "__version__",
+    "as_model",
+    "errors",
+    "explain",
+    "explain_outputs",
+    "from_functions",
+    "testing",
+]

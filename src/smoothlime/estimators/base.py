@@ -1,0 +1,139 @@
+"""What an estimator is, what it is shown, and the sums that estimators from predictions share.
+
+Sums are plain float64 sums. That is safe because everything summed is on its natural scale: draws are
+standard normal by construction, and values are measured from a pivot, the mean of a row's first chunk,
+which lies within a fraction of a standard deviation of the final mean. Nothing large is ever subtracted
+from something as large.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Protocol
+
+import numpy as np
+
+from .._types import Array
+from ..neighbourhood import Factor
+
+Rows = Any
+"""Which rows of a state a batch belongs to: a slice or an array of positions."""
+
+
+class GroupedDraws:
+    """Standard normal draws (ρ, g, b, d) by group; ρ is 1 where all rows share them. Sums are made once."""
+
+    def __init__(self, z: Array, *, is_shared: bool) -> None:
+        self.z = z
+        self.is_shared = is_shared  # not to be guessed from ρ: a batch may hold one row with draws of its own
+
+    @cached_property
+    def total(self) -> Array:
+        """Σ z, (ρ, g, d)."""
+        return self.z.sum(axis=2)
+
+    @cached_property
+    def gram(self) -> Array:
+        """Σ z zᵀ, (ρ, g, d, d)."""
+        return self.z.swapaxes(2, 3) @ self.z
+
+    @cached_property
+    def pairs(self) -> tuple[Array, GroupedDraws]:
+        """The first draw z of each pair, and d·z/‖z‖²: what a half difference along it says of the slope."""
+        z = self.z[:, :, 0::2]
+        along = z.shape[-1] * z / np.einsum("rgbd,rgbd->rgb", z, z)[..., None]
+        return z, GroupedDraws(along, is_shared=self.is_shared)
+
+    def times(self, values: Array) -> Array:
+        """Σ z·value for values (r, g, b): (r, g, d), as one matrix product per group where draws are shared."""
+        if self.is_shared:
+            return (values.swapaxes(0, 1) @ self.z[0]).swapaxes(0, 1)
+        return np.einsum("rgb,rgbd->rgd", values, self.z)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """What an estimator is shown: draws, and the model's answers at the points they lead to."""
+
+    draws: GroupedDraws
+    values: Array
+    """(r, g, b)"""
+    gradients: Any = None
+    """(r, g, b, d), in the model's own floating type"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimate:
+    """Numbers only: slopes per unit of each perturbed feature, and what is needed for their errors."""
+
+    values: Array
+    """(r, d) slopes from all draws"""
+    pseudo: Array
+    """(r, g, d) what each group says: see `uncertainty.jackknife`"""
+    resolution: Array
+    """(r, d) the change that one draw can make: no standard error of a net lies below about this"""
+    smoothed: Array
+    """(r,) mean of the model over the neighbourhood, NaN where the method does not see it"""
+    variance: Array
+    """(r,) variance of the model over the neighbourhood, NaN likewise"""
+
+
+class Estimator(Protocol):
+    """A method and its settings. States are its own; the loop only hands them back."""
+
+    name: ClassVar[str]
+    needs: ClassVar[Literal["values", "gradients"]]
+    designs: ClassVar[tuple[str, ...]]
+
+    def fewest(self, d: int, *, is_paired: bool) -> int:
+        """Fewest draws that carry slopes and their errors for d features."""
+        ...
+
+    def start(self, rows: int, sizes: Array, factor: Factor, *, is_shared: bool) -> Any:
+        """Empty sums for `rows` rows and the groups of `sizes`."""
+        ...
+
+    def update(self, state: Any, rows: Rows, groups: slice, batch: Batch) -> None:
+        """Add a batch to the sums of its rows and groups."""
+        ...
+
+    def update_shared(self, state: Any, groups: slice, draws: GroupedDraws) -> None:
+        """Add draws that all rows share, once, after every row has seen them."""
+        ...
+
+    def finish(self, state: Any, sizes: Array, factor: Factor) -> Estimate:
+        """Slopes of all draws so far, and what each group says."""
+        ...
+
+
+class ValueSums:
+    """Σ(f − pivot) and Σ(f − pivot)² per row and group: the mean and the variance of the model nearby."""
+
+    def __init__(self, rows: int, groups: int) -> None:
+        self.pivot = np.full(rows, np.nan)
+        self.first = np.zeros((rows, groups))
+        self.second = np.zeros(rows)
+
+    def add(self, rows: Rows, groups: slice, values: Array) -> Array:
+        """Add values (r, g, b) and return them measured from the pivot."""
+        if np.isnan(self.pivot[rows]).any():
+            self.pivot[rows] = values.mean(axis=(1, 2))
+        centred = values - self.pivot[rows, None, None]
+        self.first[rows, groups] += centred.sum(axis=2)
+        self.second[rows] += np.einsum("rgb,rgb->r", centred, centred)
+        return centred
+
+    def mean(self, sizes: Array) -> Array:
+        """Mean of the model, (r,)."""
+        return self.pivot + self.first.sum(axis=1) / sizes.sum()
+
+    def variance(self, sizes: Array) -> Array:
+        """Variance of the model, (r,)."""
+        n = sizes.sum()
+        return np.maximum(self.second - self.first.sum(axis=1) ** 2 / n, 0.0) / (n - 1)
+
+
+def leave_one_out(sums: Array) -> Array:
+    """Totals without each group: (r, g, ...) -> (r, g, ...)."""
+    return sums.sum(axis=1, keepdims=True) - sums

@@ -1,0 +1,80 @@
+"""Differences: central differences along random orthonormal bases, at random radii."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from .._types import Array
+from ..neighbourhood import Factor
+from .base import Batch, Estimate, GroupedDraws, Rows
+
+
+class _State:
+    def __init__(self, rows: int, groups: int, d: int, *, is_shared: bool) -> None:
+        self.slopes = np.zeros((rows, groups, d))
+        self.directions = np.zeros((1 if is_shared else rows, groups, d, d))
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    r"""Central differences along random orthonormal bases q with radii r_j ~ χ_{d+2}.
+
+    $$ \sum_j q_j\,\frac{f(x + r_j L q_j) - f(x - r_j L q_j)}{2 r_j} $$
+
+    in units of draws. Unbiased for every f, because the density of χ_{d+2} is r²/d times that of χ_d; exact for
+    every quadratic f, because a basis is complete; needs predictions only and no regression. Its points are
+    not normal, so it sees neither F(x) nor fidelity.
+
+    Errors come from what the slope leaves unexplained of each group of pairs, so that two bases are enough.
+    """
+
+    name: ClassVar[str] = "differences"
+    needs: ClassVar[Literal["values", "gradients"]] = "values"
+    designs: ClassVar[tuple[str, ...]] = ("differences",)
+
+    def fewest(self, d: int, *, is_paired: bool) -> int:
+        """Two bases: with one, slopes leave no residual to judge them by."""
+        return 4 * d
+
+    def start(self, rows: int, sizes: Array, factor: Factor, *, is_shared: bool) -> _State:
+        """Empty sums."""
+        return _State(rows, len(sizes), len(factor.free), is_shared=is_shared)
+
+    def update(self, state: _State, rows: Rows, groups: slice, batch: Batch) -> None:
+        """Add the half differences of pairs, each along its direction."""
+        half = (batch.values[..., 0::2] - batch.values[..., 1::2]) / 2
+        z, along = batch.draws.pairs
+        state.slopes[rows, groups] += along.times(half)
+        if not batch.draws.is_shared:
+            state.directions[rows, groups] += along.z.swapaxes(2, 3) @ z
+
+    def update_shared(self, state: _State, groups: slice, draws: GroupedDraws) -> None:
+        """Add the directions that were looked along."""
+        z, along = draws.pairs
+        state.directions[:, groups] += along.z.swapaxes(2, 3) @ z
+
+    def finish(self, state: _State, sizes: Array, factor: Factor) -> Estimate:
+        """Slopes of all pairs, and what each group of pairs adds beyond them."""
+        pairs = sizes / 2
+        m, d = pairs.sum(), state.slopes.shape[2]
+        slopes = state.slopes.sum(axis=1) / m
+        # a group that looked along half the directions says half the slope; only the rest is its own error
+        if len(state.directions) == 1:
+            expected = (state.directions[0] @ slopes.T).transpose(2, 0, 1)
+        else:
+            expected = np.einsum("rgij,rj->rgi", state.directions, slopes)
+        residual = (state.slopes - expected) / pairs[:, None]
+        # a fit of d unknowns leaves residuals too small by 1 − d/m; the jackknife makes up for 1/g of it
+        g = len(sizes)
+        residual *= np.sqrt(max(1.0, m / (m - d) * (g - 1) / g))
+        nothing = np.full(len(slopes), np.nan)
+        return Estimate(
+            values=factor.unwhiten(slopes),
+            pseudo=factor.unwhiten(slopes[:, None, :] + residual),
+            resolution=np.zeros_like(slopes),
+            smoothed=nothing,
+            variance=nothing,
+        )

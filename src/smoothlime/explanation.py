@@ -1,0 +1,395 @@
+"""The answer: slopes, their errors, and where they came from."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ._types import Array, Indices
+from ._validate import check_fraction
+from .designs import DESIGNS
+from .errors import ErrorsAdded, IncompatibleExplanations, InvalidArgument
+from .neighbourhood import Factor, Neighbourhood, same_neighbourhood
+from .uncertainty.jackknife import skewness, skewness_inflation, standard_error, t_quantile
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+INDICATIVE_BELOW = 256
+"""With fewer draws than this, intervals are marked as indicative: rare large gradients may not have shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """How an explanation was made: all that is needed to draw its perturbations again."""
+
+    method: Any
+    design: str
+    seed: int
+    draws: str
+    confidence: float
+    dtype: str
+    batch_size: int
+    smoothlime: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Groups:
+    """What each independent group of draws says; the source of all standard errors."""
+
+    pseudo: Array
+    """(r, g, d) pseudo-values: see `uncertainty.jackknife`"""
+    sizes: Array
+    """(r, g) draws in each group"""
+    resolution: Array
+    """(r, d) one draw's share of the spread, for designs whose groups can agree by construction; else 0"""
+    row_keys: Indices | None
+    """(r,) positions that key each row's own draws; None where all rows share them"""
+
+    @property
+    def standard_error(self) -> Array:
+        """(r, d) jackknife over the groups, never below what the design can resolve.
+
+        Scrambled nets count the points on each side of a step almost alike, so groups may agree and all be off
+        by one draw. An error below one draw's share is raised to it; where groups agree still better than
+        that, to two shares, which is what one of eight nets off by one draw would show.
+        """
+        error = standard_error(self.pseudo, self.sizes)
+        return np.where(error < self.resolution / 4, 2 * self.resolution, np.maximum(error, self.resolution))
+
+    def rows(self, kept: Indices) -> Groups:
+        """Groups of some of the rows."""
+        keys = None if self.row_keys is None else self.row_keys[kept]
+        return Groups(self.pseudo[kept], self.sizes[kept], self.resolution[kept], keys)
+
+    def times(self, scale: float) -> Groups:
+        """Groups of a multiple of the model."""
+        return dataclasses.replace(self, pseudo=scale * self.pseudo, resolution=abs(scale) * self.resolution)
+
+    def plus(self, other: Groups) -> Groups | None:
+        """Groups of a sum of models, or None where the two stand on different draws."""
+        keys, others = self.row_keys, other.row_keys
+        same_keys = others is None if keys is None else others is not None and np.array_equal(keys, others)
+        if not (same_keys and np.array_equal(self.sizes, other.sizes)):
+            return None
+        return Groups(self.pseudo + other.pseudo, self.sizes, self.resolution + other.resolution, keys)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation:
+    """Slopes of a model around r rows, per unit of each feature, with standard errors.
+
+    `values` estimates w(x) = ∇E[f(a)], a ~ N(x, Σ): how fast the smoothed output changes per unit of each
+    feature. It is a slope, not a contribution: it does not add up to the prediction. Features that were held
+    fixed have NaN.
+    """
+
+    x: Array
+    """(r, d) the rows"""
+    values: Array
+    """(r, d) slopes per unit"""
+    standard_error: Array
+    """(r, d) of the slopes"""
+    prediction: Array
+    """(r,) f(x)"""
+    smoothed: Array
+    """(r,) F(x) = E f(a), NaN where the method does not see it"""
+    fidelity: Array
+    """(r,) share of the model's local variation that is linear, NaN likewise"""
+    n_samples: Indices
+    """(r,) draws used"""
+    n_evaluations: Indices
+    """(r,) model rows evaluated: draws, f(x) and the repeatability check"""
+    degrees_of_freedom: Array
+    """(r,) behind the standard errors"""
+    feature_names: tuple[str, ...]
+    output_name: str
+    row_outputs: tuple[str, ...]
+    """The output explained at each row: differs from `output_name` where target='predicted'"""
+    neighbourhood: Neighbourhood
+    provenance: Provenance
+    groups: Groups | None = None
+    """Kept so that arithmetic on explanations with common draws is exact"""
+
+    # ---- what it says
+
+    @property
+    def method(self) -> str:
+        """Name of the estimator."""
+        return str(self.provenance.method.name)
+
+    @property
+    def design(self) -> str:
+        """Name of the design that placed the draws."""
+        return self.provenance.design
+
+    @property
+    def seed(self) -> int:
+        """Seed that fixes the draws."""
+        return self.provenance.seed
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether no sampling was needed."""
+        return False
+
+    @property
+    def is_indicative(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """(r,) whether too few draws were used for intervals to be more than indicative."""
+        return self.n_samples < INDICATIVE_BELOW
+
+    @property
+    def standardised(self) -> Array:
+        """(r, d) slopes times √Σ_jj: change of the smoothed output per neighbourhood standard deviation."""
+        return self.values * self.std
+
+    @property
+    def std(self) -> Array:
+        """(d,) √Σ_jj, NaN for features that were held fixed."""
+        std = np.full(self.factor.d, np.nan)
+        std[self.factor.free] = self.factor.std
+        return std
+
+    @cached_property
+    def factor(self) -> Factor:
+        """Σ = L Lᵀ over the features that were perturbed."""
+        return self.neighbourhood.factor(self.values.shape[1], self.feature_names)
+
+    @property
+    def radius(self) -> Array:
+        """(r,) L2 error bound at the requested confidence, in standardised units."""
+        reach = self.half_width(1 - self.provenance.confidence)
+        return np.sqrt(np.nansum((reach * self.std) ** 2, axis=1))
+
+    def interval(self, confidence: float = 0.95, *, simultaneous: bool = False) -> tuple[Array, Array]:
+        """Lower and upper ends (r, d) of intervals for the slopes.
+
+        Each interval holds its slope with the given confidence; with `simultaneous=True` all intervals of a row
+        hold together (the largest |t| over the features, bounded over their number).
+        """
+        miss = 1 - check_fraction(confidence, "confidence")
+        if simultaneous:
+            miss /= np.isfinite(self.std).sum()
+        reach = self.half_width(miss)
+        return self.values - reach, self.values + reach
+
+    def half_width(self, miss: float) -> Array:
+        """(r, d) half-widths of intervals that each miss with probability `miss`.
+
+        Student's t times the standard error, widened along the slope itself where the groups are skewed: that
+        is the direction in which rare large terms pull. Eight scrambles are too few to show skewness.
+        """
+        quantile = t_quantile(self.degrees_of_freedom, 1 - miss / 2)
+        if self.groups is None or DESIGNS[self.design].is_net:
+            return quantile[:, None] * self.standard_error
+        factor = self.factor
+        slope = factor.whiten(self.values[:, factor.free])
+        size = np.linalg.norm(slope, axis=1, keepdims=True)
+        along = np.divide(slope, size, out=np.zeros_like(slope), where=size > 0)
+        said = np.einsum("rgf,rf->rg", factor.whiten(self.groups.pseudo[:, :, factor.free]), along)
+        inflation = skewness_inflation(skewness(said), quantile, said.shape[1])
+        extra = (inflation**2 - 1)[:, None] * standard_error(said[:, :, None], self.groups.sizes) ** 2
+        squared = self.standard_error**2
+        squared[:, factor.free] += extra * factor.unwhiten(along) ** 2
+        return quantile[:, None] * np.sqrt(squared)
+
+    def perturbations(self, row: int = 0) -> Array:
+        """The points (n, d) that were evaluated around a row, drawn again from the seed."""
+        row = self._position(row)
+        if self.groups is None or np.isnan(self.x[row]).any():
+            msg = "this explanation combines different draws or rows and has no perturbations of its own; ask its parts"
+            raise InvalidArgument(msg)
+        factor = self.factor
+        keys = self.groups.row_keys
+        key = None if keys is None else int(keys[row])
+        z = DESIGNS[self.design].stream(len(factor.free), self.seed, key).take(int(self.n_samples[row]))
+        return around(self.x[row : row + 1], factor.free, factor.steps(z)[None], self.provenance.dtype)[0].astype(float)
+
+    # ---- rows
+
+    def __len__(self) -> int:
+        """Count of rows."""
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[Explanation]:
+        """Explanations of one row each."""
+        return (self[row] for row in range(len(self)))
+
+    def __getitem__(self, rows: Any) -> Explanation:
+        """Some of the rows; a single position gives an explanation of one row."""
+        if isinstance(rows, int | np.integer):
+            rows = [self._position(rows)]
+        kept = np.arange(len(self))[rows]
+        parts: dict[str, Any] = {name: getattr(self, name)[kept] for name in _BY_ROW}
+        groups = self.groups and self.groups.rows(kept)
+        outputs = tuple(self.row_outputs[row] for row in kept)
+        return dataclasses.replace(self, **parts, groups=groups, row_outputs=outputs)
+
+    def _position(self, row: Any) -> int:
+        if -len(self) <= row < len(self):
+            return int(row) % len(self)
+        msg = f"row {row} is out of range; this explanation has {len(self)} row{'s' * (len(self) != 1)}"
+        raise IndexError(msg)
+
+    # ---- arithmetic
+
+    def __add__(self, other: Explanation) -> Explanation:
+        """Explanation of the sum of two models, outputs or rows, errors included."""
+        return _combine(self, 1.0, other)
+
+    def __sub__(self, other: Explanation) -> Explanation:
+        """Explanation of the difference of two models, outputs or rows, errors included."""
+        return _combine(self, -1.0, other)
+
+    def __mul__(self, factor: float) -> Explanation:
+        """Explanation of a multiple of the model."""
+        if isinstance(factor, bool) or not isinstance(factor, int | float | np.number):
+            return NotImplemented
+        scale = float(factor)
+        return dataclasses.replace(
+            self,
+            values=scale * self.values,
+            standard_error=abs(scale) * self.standard_error,
+            prediction=scale * self.prediction,
+            smoothed=scale * self.smoothed,
+            output_name=f"{scale:g}·{_bracketed(self.output_name)}",
+            row_outputs=tuple(f"{scale:g}·{_bracketed(name)}" for name in self.row_outputs),
+            groups=self.groups and self.groups.times(scale),
+        )
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, factor: float) -> Explanation:
+        """Explanation of the model divided by a number."""
+        return self * (1 / factor)
+
+    def __neg__(self) -> Explanation:
+        """Explanation of the negated model."""
+        return self * -1.0
+
+    # ---- shown: one-line calls upwards, imported when used
+
+    def __str__(self) -> str:
+        """Slopes with error bars as text, largest first."""
+        from .plots.text import as_text
+
+        return as_text(self)
+
+    def __repr__(self) -> str:
+        """One line: method, shape, draws."""
+        r, d = self.values.shape
+        return f"<Explanation of {self.output_name!r}: {r} rows × {d} features, {self.method}, {self.design} draws>"
+
+    def _repr_html_(self) -> str:
+        """Notebook form."""
+        from .plots.text import as_html
+
+        return as_html(self)
+
+    def __rich__(self) -> Any:
+        """Form that rich prints."""
+        from .plots.text import as_rich
+
+        return as_rich(self)
+
+    def plot(self, row: int = 0, *, ax: Axes | None = None, confidence: float = 0.95, most: int = 12) -> Axes:
+        """Bars with error bars for one row; grey where the sign is uncertain."""
+        from .plots.bars import bars
+
+        return bars(self[row], ax=ax, confidence=confidence, most=most)
+
+
+_BY_ROW = (
+    "x",
+    "values",
+    "standard_error",
+    "prediction",
+    "smoothed",
+    "fidelity",
+    "n_samples",
+    "n_evaluations",
+    "degrees_of_freedom",
+)
+
+
+def around(x: Array, free: Indices, steps: Array, dtype: str) -> np.ndarray[Any, Any]:
+    """Points x + step (r, n, d) in the model's floating type; steps (ρ, n, f) move the free features only."""
+    x, steps = x.astype(dtype), steps.astype(dtype, copy=False)
+    if len(free) == x.shape[1]:
+        return x[:, None, :] + steps
+    points = np.repeat(x[:, None, :], steps.shape[1], axis=1)
+    points[:, :, free] += steps
+    return points
+
+
+def _combine(one: Explanation, sign: float, other: Explanation) -> Explanation:
+    """One + sign·other: group by group where both stand on the same draws, else the errors are added."""
+    if not isinstance(other, Explanation):
+        return NotImplemented
+    _check_combinable(one, other)
+    groups = None
+    if _share_sequence(one, other):
+        assert one.groups is not None
+        assert other.groups is not None
+        groups = one.groups.plus(other.groups.times(sign))
+    if groups is None:
+        msg = (
+            "these explanations come from different draws; their errors are added, not combined."
+            " Explain both with the same method, design, seed and n_samples to combine them exactly"
+        )
+        warnings.warn(msg, ErrorsAdded, stacklevel=3)
+    word = "−" if sign < 0 else "+"
+    same_rows = np.array_equal(one.x, other.x)
+    return dataclasses.replace(
+        one,
+        values=one.values + sign * other.values,
+        # a sum of standard errors is valid whatever the dependence between the two
+        standard_error=groups.standard_error if groups else one.standard_error + other.standard_error,
+        prediction=one.prediction + sign * other.prediction,
+        smoothed=one.smoothed + sign * other.smoothed,
+        fidelity=np.full(len(one), np.nan),
+        n_evaluations=one.n_evaluations + other.n_evaluations,
+        degrees_of_freedom=np.minimum(one.degrees_of_freedom, other.degrees_of_freedom),
+        x=one.x if same_rows else np.full_like(one.x, np.nan),
+        output_name=f"{one.output_name} {word} {_bracketed(other.output_name)}",
+        row_outputs=tuple(
+            f"{a} {word} {_bracketed(b)}" for a, b in zip(one.row_outputs, other.row_outputs, strict=True)
+        ),
+        groups=groups,
+    )
+
+
+def _check_combinable(one: Explanation, other: Explanation) -> None:
+    if one.feature_names != other.feature_names:
+        msg = f"these explanations have different features: {one.feature_names} and {other.feature_names}"
+        raise IncompatibleExplanations(msg)
+    if len(one) != len(other):
+        msg = f"these explanations have {len(one)} and {len(other)} rows; pick rows first, e.g. e[0] - e[1]"
+        raise IncompatibleExplanations(msg)
+    if not same_neighbourhood(one.neighbourhood, other.neighbourhood):
+        msg = (
+            f"these explanations have different neighbourhoods, {one.neighbourhood} and {other.neighbourhood},"
+            " so their slopes are of differently smoothed models; explain both with the same sigma"
+        )
+        raise IncompatibleExplanations(msg)
+
+
+def _share_sequence(one: Explanation, other: Explanation) -> bool:
+    """Whether both were made by the same method from the same sequence of draws."""
+    if one.groups is None or other.groups is None:
+        return False
+    return (one.provenance.method, one.design, one.seed) == (
+        other.provenance.method,
+        other.design,
+        other.seed,
+    )
+
+
+def _bracketed(name: str) -> str:
+    return f"({name})" if " " in name else name

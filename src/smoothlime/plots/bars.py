@@ -1,0 +1,62 @@
+"""One row as bars with error bars."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._optional import require
+from .text import order
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ..explanation import Explanation
+
+RAISES, LOWERS, UNSURE = "#2a6f97", "#c1554d", "#b5b5b5"
+
+
+def bars(e: Explanation, ax: Axes | None = None, *, confidence: float = 0.95, most: int = 12) -> Axes:
+    """Standardised slopes of the first row of `e`, largest on top; grey where the interval holds zero."""
+    pyplot: Any = require("matplotlib.pyplot", extra="plot", to="draw an explanation")
+    chosen = order(e, 0)[:most][::-1]
+    lower, upper = (end[0, chosen] * e.std[chosen] for end in e.interval(confidence))
+    middle = e.standardised[0, chosen]
+    colours = np.where((lower <= 0) & (upper >= 0), UNSURE, np.where(middle > 0, RAISES, LOWERS))
+    if ax is None:
+        _, ax = pyplot.subplots(figsize=(7, 1.6 + 0.32 * len(chosen)), layout="constrained")
+    assert ax is not None
+    ax.barh(range(len(chosen)), middle, color=list(colours), height=0.7)
+    ax.errorbar(
+        middle,
+        range(len(chosen)),
+        xerr=[middle - lower, upper - middle],
+        fmt="none",
+        ecolor="#222222",
+        capsize=3,
+    )
+    ax.axvline(0, color="#222222", linewidth=0.8)
+    ax.set_yticks(range(len(chosen)), [_label(e.feature_names[j]) for j in chosen])
+    output = _label(e.row_outputs[0])
+    ax.set_title(f"{output}: f(x) = {e.prediction[0]:.3g}", loc="left", parse_math=False)
+    left_out = int(np.isfinite(e.std).sum()) - len(chosen)
+    rest = f"\n{left_out} smaller slopes not shown" if left_out else ""
+    ax.set_xlabel(f"slope × neighbourhood standard deviation, with {confidence:.0%} intervals{rest}")
+    ax.text(
+        1.0,
+        1.01,
+        f"{e.method}, {int(e.n_samples[0]):,} draws",
+        transform=ax.transAxes,
+        ha="right",
+        fontsize=8,
+    )
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+    return ax
+
+
+def _label(name: str, longest: int = 32) -> str:
+    """A name on one line; dollar signs would start mathematics."""
+    flat = " ".join(name.split()).replace("$", r"\$")
+    return flat if len(flat) <= longest else flat[: longest - 1] + "…"

@@ -1,0 +1,145 @@
+"""Explanations as text, as an HTML table, and as a table for rich."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from ..explanation import Explanation
+
+MOST_ROWS = 5
+MOST_FEATURES = 12
+CONFIDENCE = 0.95
+
+
+class Line(NamedTuple):
+    """One feature of one row, ready to print."""
+
+    feature: str
+    slope: str
+    standardised: str
+    is_sure: bool
+
+
+def as_text(e: Explanation) -> str:
+    """Slopes with their half-widths, largest first, a block per row."""
+    parts = []
+    for row in range(min(len(e), MOST_ROWS)):
+        lines = _lines(e, row)
+        wide = max(len("feature"), *(len(line.feature) for line in lines))
+        slopes = max(len("slope per unit"), *(len(line.slope) for line in lines))
+        head = f"  {'feature':{wide}}  {'slope per unit':{slopes}}  per neighbourhood std"
+        body = [
+            f"  {line.feature:{wide}}  {line.slope:{slopes}}  {line.standardised}"
+            + ("" if line.is_sure else "  (sign uncertain)")
+            for line in lines
+        ]
+        parts.append("\n".join([_headline(e, row), head, *body, *_left_out(e, len(lines))]))
+    if len(e) > MOST_ROWS:
+        parts.append(f"... and {len(e) - MOST_ROWS} more rows")
+    parts.append(footer(e))
+    return "\n\n".join(parts)
+
+
+def as_html(e: Explanation) -> str:
+    """The same as an HTML table; every name is escaped."""
+    parts = []
+    for row in range(min(len(e), MOST_ROWS)):
+        lines = _lines(e, row)
+        cells = "".join(
+            f"<tr style='{'' if line.is_sure else 'color:gray'}'>"
+            f"<td style='text-align:left'>{escape(line.feature)}</td>"
+            f"<td>{escape(line.slope)}</td><td>{escape(line.standardised)}</td></tr>"
+            for line in lines
+        )
+        parts.append(
+            f"<p>{escape(_headline(e, row))}</p><table><thead><tr><th>feature</th><th>slope per unit</th>"
+            f"<th>per neighbourhood std</th></tr></thead><tbody>{cells}</tbody></table>"
+            + "".join(f"<p>{escape(line.strip())}</p>" for line in _left_out(e, len(lines)))
+        )
+    if len(e) > MOST_ROWS:
+        parts.append(f"<p>... and {len(e) - MOST_ROWS} more rows</p>")
+    return f"<div>{''.join(parts)}<p><small>{escape(footer(e))}</small></p></div>"
+
+
+def as_rich(e: Explanation) -> Any:
+    """The same as tables for rich."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    shown: list[Any] = []
+    for row in range(min(len(e), MOST_ROWS)):
+        table = Table(title=Text(_headline(e, row)), title_justify="left")
+        for column in ("feature", "slope per unit", "per neighbourhood std"):
+            table.add_column(column, justify="left" if column == "feature" else "right")
+        for line in _lines(e, row):
+            style = "" if line.is_sure else "dim"
+            table.add_row(Text(line.feature), line.slope, line.standardised, style=style)
+        shown.append(table)
+    if len(e) > MOST_ROWS:
+        shown.append(Text(f"... and {len(e) - MOST_ROWS} more rows"))
+    return Group(*shown, Text(footer(e)))
+
+
+def footer(e: Explanation) -> str:
+    """How the numbers came about, and how far they can be trusted."""
+    drawn = sorted({int(n) for n in e.n_samples})
+    count = f"{drawn[0]:,}" if len(drawn) == 1 else f"{drawn[0]:,} to {drawn[-1]:,}"
+    kind = "indicative: fewer than 256 draws" if e.is_indicative.any() else "approximate"
+    drawn_as = "" if e.design == e.method else f"{e.design} "
+    return f"{e.method}, {count} {drawn_as}draws per row, seed {e.seed}; ± is a {CONFIDENCE:.0%} interval ({kind})"
+
+
+def number(value: float, error: float) -> str:
+    """Value and half-width with as many digits as the half-width warrants."""
+    if not np.isfinite(error) or not np.isfinite(value):
+        return f"{value:+.4g} ± {error:.2g}"
+    scale = max(error, 1e-4 * abs(value)) if error < 1e-12 * abs(value) else error
+    digits = int(1 - np.floor(np.log10(scale))) if scale > 0 else 4
+    if not -3 <= digits <= 9:
+        return f"{value:+.3e} ± {error:.1e}"
+    digits = max(digits, 0)
+    return f"{value:+.{digits}f} ± {error:.{digits}f}"
+
+
+def order(e: Explanation, row: int) -> np.ndarray[Any, Any]:
+    """Features that were perturbed, largest standardised slope first."""
+    size = np.abs(e.standardised[row])
+    return np.argsort(-np.nan_to_num(size, nan=-1.0), kind="stable")[: int(np.isfinite(size).sum())]
+
+
+def _lines(e: Explanation, row: int) -> list[Line]:
+    reach = e.half_width(1 - CONFIDENCE)[row]
+    std = e.std
+    return [
+        Line(
+            " ".join(e.feature_names[j].split()),
+            number(e.values[row, j], reach[j]),
+            number(e.values[row, j] * std[j], reach[j] * std[j]),
+            bool(abs(e.values[row, j]) > reach[j]),
+        )
+        for j in order(e, row)[:MOST_FEATURES]
+    ]
+
+
+def _headline(e: Explanation, row: int) -> str:
+    parts = [f"row {row}: slopes of {e.row_outputs[row]!r}, f(x) = {e.prediction[row]:.4g}"]
+    if np.isfinite(e.smoothed[row]):
+        parts.append(f"smoothed {e.smoothed[row]:.4g}")
+    if np.isfinite(e.fidelity[row]):
+        parts.append(f"{e.fidelity[row]:.0%} linear nearby")
+    return ", ".join(parts)
+
+
+def _left_out(e: Explanation, shown: int) -> list[str]:
+    free = int(np.isfinite(e.std).sum())
+    notes = []
+    if free > shown:
+        notes.append(f"  ... and {free - shown} smaller ones")
+    if free < len(e.feature_names):
+        notes.append(f"  ({len(e.feature_names) - free} features held fixed)")
+    return notes

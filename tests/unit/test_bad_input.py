@@ -1,0 +1,226 @@
+"""Bad input gets its own message: what must hold, what came, what to do."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import smoothlime as sl
+from smoothlime import errors
+
+X = np.array([[0.1, 0.2, 0.3], [1.0, -1.0, 0.5]])
+
+
+def total(a):
+    return a.sum(axis=1)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([[1.0, np.nan]], r"X must be finite; got nan at row 0, feature 1 \(1 such value in all\)"),
+        ([[1.0, np.inf], [-np.inf, 0.0]], r"X must be finite; got inf at row 0, feature 1 \(2 such values in all\)"),
+        ([], r"X is empty: it has shape \(1, 0\)"),
+        (np.empty((0, 3)), r"X is empty: it has shape \(0, 3\)"),
+        (np.zeros((2, 2, 2)), r"X must be one row \(d,\) or rows \(r, d\); got shape \(2, 2, 2\)"),
+        (3.0, r"X must be one row \(d,\) or rows \(r, d\); got shape \(\)"),
+    ],
+)
+def test_rows(rows, message):
+    with pytest.raises(errors.InvalidArgument, match=message):
+        sl.explain(total, rows)
+
+
+def test_rows_of_words():
+    with pytest.raises(errors.WrongType, match="X must hold numbers"):
+        sl.explain(total, [["a", "b"]])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"method": "shap"}, r"method must be one of 'auto', 'smoothgrad'.*got 'shap'"),
+        ({"design": "aligned"}, r"cannot use design 'aligned'"),
+        ({"method": "stein", "design": "orthogonal"}, r"'stein' cannot use design 'orthogonal'; it can use 'iid'"),
+        ({"method": "differences", "design": "iid"}, r"cannot use design 'iid'; it can use only its own; leave design"),
+        ({"draws": "both"}, r"draws must be one of 'shared', 'independent'; got 'both'"),
+        ({"n_samples": 0}, r"n_samples must be a whole number >= 1; got 0"),
+        ({"seed": -1}, r"seed must be a whole number >= 0; got -1"),
+        ({"batch_size": 0}, r"batch_size must be a whole number >= 1; got 0"),
+        ({"confidence": 1.0}, r"confidence must lie strictly between 0 and 1; got 1.0"),
+        ({"confidence": 95}, r"confidence must lie strictly between 0 and 1; got 95"),
+        ({"sigma": -1.0}, r"sigma must be finite and > 0"),
+        ({"sigma": [1.0, 1.0]}, r"sigma has 2 entries but the rows have 3 features"),
+        ({"sigma": sl.Neighbourhood(), "background": X}, r"give background or a Neighbourhood as sigma, not both"),
+        ({"background": [[1.0, 2.0]] * 3}, r"leave at least one to perturb|scale has 2 entries"),
+        ({"progress": "loud"}, r"progress must be 'auto', True, False or a callable"),
+    ],
+)
+def test_arguments(arguments, message):
+    with pytest.raises(errors.InvalidArgument, match=message):
+        sl.explain(total, X, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_samples": 10.5}, r"n_samples must be a whole number; got 10.5"),
+        ({"method": sl.CLime}, r"method must be one of .* or settings such as CLime\(ridge=0.1\)"),
+        ({"method": 3}, r"method must be one of"),
+    ],
+)
+def test_arguments_of_the_wrong_kind(arguments, message):
+    with pytest.raises(errors.WrongType, match=message):
+        sl.explain(total, X, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "drawn", "n", "fewest"),
+    [
+        ("clime", "iid", 7, 8),
+        ("clime", "antithetic", 14, 16),
+        ("clime", "orthogonal", 6, 18),
+        ("differences", "auto", 6, 12),
+        ("smoothgrad", "antithetic", 2, 4),
+        ("stein", "iid", 1, 2),
+    ],
+)
+def test_too_few_draws_name_the_fewest(estimator, drawn, n, fewest):
+    model = sl.from_functions(values=total, gradients=np.ones_like)
+    with pytest.raises(errors.TooFewDraws, match=rf"n_samples={n} is too few .* at least {fewest} are needed"):
+        sl.explain(model, X, method=estimator, design=drawn, n_samples=n)
+    e = sl.explain(model, X, method=estimator, design=drawn, n_samples=fewest)
+    assert np.isfinite(e.standard_error).all()
+
+
+def test_a_negative_penalty_is_refused():
+    with pytest.raises(errors.InvalidArgument, match=r"ridge must be finite and >= 0; got -1"):
+        sl.CLime(ridge=-1)
+
+
+class TestModels:
+    def test_that_raise(self):
+        def broken(a):
+            raise KeyError("no such column")
+
+        with pytest.raises(
+            errors.ModelError, match="the model raised KeyError on 2 points: 'no such column'"
+        ) as caught:
+            sl.explain(broken, X)
+        assert isinstance(caught.value.__cause__, KeyError)
+
+    def test_that_return_nan_near_a_row(self):
+        def log(a):
+            with np.errstate(invalid="ignore"):
+                return np.log(a[:, 0] + 0.5)
+
+        with pytest.raises(errors.ModelError, match=r"the model returned \[nan\] at a draw around row 0"):
+            sl.explain(log, X)
+
+    def test_that_return_nan_at_a_row(self):
+        with pytest.raises(errors.ModelError, match=r"the model returned \[inf\] at row 1"):
+            sl.explain(lambda a: np.where(a[:, 0] == 1.0, np.inf, 0.0), X)
+
+    def test_with_gradients_that_are_not_finite(self):
+        model = sl.from_functions(values=total, gradients=lambda a: np.where(a > 0, 1.0, np.nan))
+        with pytest.raises(errors.ModelError, match="gradient is not finite near a draw around row 0"):
+            sl.explain(model, X)
+
+    def test_that_return_the_wrong_length(self):
+        with pytest.raises(errors.ModelError, match=r"one row of outputs per point.*n = 2, got \(1, 1\)"):
+            sl.explain(lambda a: total(a)[:1], X)
+
+    def test_that_return_too_many_axes(self):
+        with pytest.raises(errors.ModelError, match=r"one row of outputs per point"):
+            sl.explain(lambda a: np.zeros((len(a), 1, 2)), X)
+
+    def test_that_return_nothing(self):
+        with pytest.raises(errors.ModelError, match="the model returned no output"):
+            sl.explain(lambda a: np.zeros((len(a), 0)), X)
+
+    def test_that_return_words(self):
+        with pytest.raises(errors.ModelError, match="the model must return numbers"):
+            sl.explain(lambda a: np.array(["yes"] * len(a)), X)
+
+    def test_whose_width_changes(self):
+        widths = itertools.chain([1, 1], itertools.repeat(2))
+        with pytest.raises(errors.ModelError, match="returned 1 outputs at first and 2 now"):
+            sl.explain(lambda a: np.zeros((len(a), next(widths))), X)
+
+    def test_that_are_random(self):
+        rng = np.random.default_rng(0)
+        with pytest.raises(errors.NotDeterministic, match="the model gave two answers for row 0"):
+            sl.explain(lambda a: total(a) + rng.normal(size=len(a)), X)
+
+    def test_that_expect_another_width(self):
+        from sklearn.linear_model import LinearRegression
+
+        model = LinearRegression().fit(np.eye(4), np.arange(4.0))
+        with pytest.raises(errors.ModelError, match=r"ValueError on 2 points: X has 3 features.*expecting 4"):
+            sl.explain(model, X)
+
+    def test_with_too_many_names(self):
+        with pytest.raises(errors.InvalidArgument, match="feature_names has 2 names for 3 features"):
+            sl.explain(sl.as_model(total, feature_names=["a", "b"]), X)
+        with pytest.raises(errors.InvalidArgument, match="feature_names must differ; 'a' stands there 2 times"):
+            sl.explain(sl.as_model(total, feature_names=["a", "b", "a"]), X)
+
+
+class TestMemory:
+    def test_batches_are_halved_when_memory_runs_out(self):
+        sizes = []
+
+        def hungry(a):
+            if len(a) > 100:
+                raise MemoryError
+            sizes.append(len(a))
+            return np.sin(a.sum(axis=1))
+
+        with pytest.warns(errors.SmallerBatches, match="going on with batches of"):
+            e = sl.explain(hungry, X, method="clime", n_samples=512)
+        assert max(sizes) <= 100
+        assert e.provenance.batch_size <= 100
+        np.testing.assert_allclose(
+            e.values, sl.explain(lambda a: np.sin(a.sum(axis=1)), X, method="clime", n_samples=512).values, rtol=1e-10
+        )
+
+    def test_a_model_that_cannot_take_one_point_says_so(self):
+        def hopeless(a):
+            raise RuntimeError("CUDA out of memory")
+
+        with (
+            pytest.warns(errors.SmallerBatches),
+            pytest.raises(errors.ModelError, match="ran out of memory on a single point"),
+        ):
+            sl.explain(hopeless, X)
+
+    def test_many_draws_fit_in_little_memory(self):
+        import tracemalloc
+
+        tracemalloc.start()
+        sl.explain(lambda a: a[:, 0], np.zeros(64), method="clime", design="iid", n_samples=100_000)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 60e6  # 100,000 draws of 64 features alone would be 51 MB, their points as much again
+
+
+def test_coarse_numbers_near_a_large_value_are_warned_about():
+    import torch
+
+    net = torch.nn.Linear(1, 1)
+    with pytest.warns(
+        errors.LostPrecision, match=r"sigma is 0.01 for feature 'x0', but the model's numbers are 0.0012 apart"
+    ):
+        sl.explain(net, [1e4], sigma=0.01)
+
+
+def test_a_keyboard_interrupt_passes_through():
+    calls = itertools.count()
+
+    def interrupted(a):
+        if next(calls) > 2:
+            raise KeyboardInterrupt
+        return total(a)
+
+    with pytest.raises(KeyboardInterrupt):
+        sl.explain(interrupted, X, batch_size=64)

@@ -1,0 +1,337 @@
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+
+import smoothlime as sl
+from smoothlime import errors
+from smoothlime import testing as known
+
+V = np.array([0.7, -0.4, 0.3])
+X = np.random.default_rng(0).normal(size=(4, 3))
+F, G = known.Sine(V, 0.3), known.Probit(2 * V[::-1], 0.1)
+
+
+def explain(function=F, x=X, **more):
+    return sl.explain(function, x, **{"sigma": 0.6, "n_samples": 512, "method": "clime", **more})
+
+
+class TestNumbers:
+    def test_standardised_slopes_include_sigma(self):
+        e = explain(sigma=sl.Neighbourhood(0.5, scale=[1.0, 2.0, 4.0]))
+        np.testing.assert_allclose(e.standardised, e.values * [0.5, 1.0, 2.0])
+
+    def test_intervals_are_centred_and_grow_with_confidence(self):
+        e = explain()
+        widths = []
+        for confidence in (0.5, 0.9, 0.99):
+            lower, upper = e.interval(confidence)
+            np.testing.assert_allclose((lower + upper) / 2, e.values)
+            widths.append(upper - lower)
+        assert (widths[0] < widths[1]).all()
+        assert (widths[1] < widths[2]).all()
+        lower, upper = e.interval(0.9, simultaneous=True)
+        assert (upper - lower > widths[1]).all()
+
+    def test_a_t_quantile_stands_behind_intervals_of_nets(self):
+        from scipy.stats import t
+
+        e = explain(design="sobol")
+        lower, upper = e.interval(0.9)
+        np.testing.assert_allclose(upper - lower, 2 * t.ppf(0.95, 7) * e.standard_error)
+        np.testing.assert_allclose(e.radius, t.ppf(0.975, 7) * np.linalg.norm(e.standard_error * 0.6, axis=1))
+
+    def test_skewed_groups_widen_intervals(self):
+        from scipy.stats import t
+
+        e = explain(known.Cubic(V), design="antithetic", n_samples=1_024)
+        lower, upper = e.interval(0.95)
+        plain = 2 * t.ppf(0.975, 31) * e.standard_error
+        assert ((upper - lower) > 1.05 * plain).any()
+
+    def test_few_draws_are_marked_indicative(self):
+        assert explain(n_samples=64).is_indicative.all()
+        assert "indicative" in str(explain(n_samples=64))
+        assert not explain().is_indicative.any()
+        assert "approximate" in str(explain())
+
+    def test_fixed_features_have_no_slope(self):
+        e = explain(sigma=sl.Neighbourhood(0.6, fixed=(1,)))
+        assert np.isnan(e.values[:, 1]).all()
+        assert np.isnan(e.standardised[:, 1]).all()
+        assert np.isfinite(e.radius).all()
+        np.testing.assert_array_equal(e.perturbations(0)[:, 1], X[0, 1])
+        free = known.Sine(V[[0, 2]], 0.3 + X[0, 1] * V[1])
+        same = explain(free, X[:1, [0, 2]])
+        np.testing.assert_allclose(e.values[0, [0, 2]], same.values[0], rtol=1e-12)
+
+    def test_a_background_gives_scales(self):
+        e = explain(sigma=0.5, background=X)
+        np.testing.assert_allclose(e.std, 0.5 * X.std(axis=0, ddof=1))
+
+    def test_counts(self):
+        e = explain(design="orthogonal", n_samples=500)
+        assert e.n_samples.tolist() == [504] * 4
+        assert e.n_evaluations.tolist() == [506] * 4
+        assert not e.is_exact
+        assert (e.method, e.design, e.seed) == ("clime", "orthogonal", 0)
+
+
+class TestRows:
+    def test_slices_keep_their_draws(self):
+        e = explain(draws="independent")
+        assert len(e) == 4
+        for part, rows in ((e[2], [2]), (e[-1], [3]), (e[1:3], [1, 2]), (e[[3, 0]], [3, 0])):
+            np.testing.assert_array_equal(part.values, e.values[rows])
+            np.testing.assert_array_equal(part.radius, e.radius[rows])
+            np.testing.assert_array_equal(part.perturbations(0), e.perturbations(rows[0]))
+        assert [len(row) for row in e] == [1] * 4
+
+    def test_missing_rows_say_how_many_there_are(self):
+        with pytest.raises(IndexError, match="row 4 is out of range; this explanation has 4 rows"):
+            explain()[4]
+        with pytest.raises(IndexError, match="row -5 is out of range"):
+            explain().perturbations(-5)
+
+
+class TestArithmetic:
+    def test_common_draws_combine_exactly(self):
+        e = explain()
+        np.testing.assert_allclose((e - e).standard_error, 0, atol=1e-15)
+        np.testing.assert_allclose((e + e).standard_error, (2 * e).standard_error)
+        np.testing.assert_allclose((e / 2 - e * 0.5).values, 0, atol=1e-15)
+        np.testing.assert_allclose((-e).values, -e.values)
+        assert (2 * e - explain(G)).output_name == "2·output − output"
+
+    def test_neighbouring_rows_differ_by_less_than_their_errors(self):
+        """Shared draws cancel between rows; this is what makes explanations of neighbours comparable."""
+        e = explain(x=[X[0], X[0] + 1e-3])
+        assert ((e[0] - e[1]).standard_error < 0.01 * e.standard_error[:1]).all()
+
+    def test_different_draws_add_their_errors_and_say_so(self):
+        e = explain()
+        for other in (explain(seed=1), explain(n_samples=1_024), explain(method="stein", design="iid")):
+            with pytest.warns(errors.ErrorsAdded, match="their errors are added"):
+                both = e - other
+            np.testing.assert_allclose(both.standard_error, e.standard_error + other.standard_error)
+        apart = explain(draws="independent")
+        with pytest.warns(errors.ErrorsAdded):
+            _ = apart[0] - apart[1]
+
+    def test_added_errors_stay_added(self):
+        with pytest.warns(errors.ErrorsAdded):
+            mixed = explain() - explain(seed=1)
+        with pytest.warns(errors.ErrorsAdded):
+            again = mixed + explain()
+        assert (again.standard_error > mixed.standard_error).all()
+        with pytest.raises(errors.InvalidArgument, match="has no perturbations of its own"):
+            mixed.perturbations(0)
+
+    def test_combinations_of_rows_have_no_perturbations(self):
+        e = explain()
+        with pytest.raises(errors.InvalidArgument, match="has no perturbations of its own"):
+            (e[0] - e[1]).perturbations(0)
+        np.testing.assert_array_equal((2 * e).perturbations(1), e.perturbations(1))
+
+    @pytest.mark.parametrize(
+        ("other", "message"),
+        [
+            (explain(sigma=0.5), "different neighbourhoods"),
+            (explain(x=X[:2]), "have 4 and 2 rows"),
+            (explain(sl.as_model(F.values, feature_names=("a", "b", "c"))), "different features"),
+        ],
+    )
+    def test_what_cannot_be_combined_is_refused(self, other, message):
+        with pytest.raises(errors.IncompatibleExplanations, match=message):
+            explain() - other
+
+    def test_numbers_are_not_explanations(self):
+        with pytest.raises(TypeError):
+            explain() + 1
+        with pytest.raises(TypeError):
+            explain() * "2"
+
+
+class TestShown:
+    def test_text_names_what_is_needed(self):
+        text = str(explain(sl.as_model(F.values, feature_names=("age", "income", "debt"))))
+        for word in ("row 0", "age", "income", "±", "clime", "516", "orthogonal", "seed 0", "linear nearby"):
+            assert word in text, word
+        assert "2 more rows" in str(explain(x=np.zeros((7, 3))))
+        assert str(explain()[0]).count("\n") < 10
+
+    def test_largest_slopes_come_first_and_uncertain_signs_are_said(self):
+        text = str(explain(known.Linear([0.1, -2.0, 1.0]), x=X[0]))
+        assert text.index("x1") < text.index("x2") < text.index("x0")
+        noisy = explain(known.Sine([3.0, 0.0, 0.0]), x=X[0], n_samples=64)
+        assert "sign uncertain" in str(noisy)
+
+    def test_many_features_are_cut_short(self):
+        e = sl.explain(lambda a: a.sum(axis=1), np.zeros(20), n_samples=128)
+        assert "... and 8 smaller ones" in str(e)
+        fixed = sl.explain(lambda a: a.sum(axis=1), np.zeros(3), sigma=sl.Neighbourhood(fixed=[0]), n_samples=128)
+        assert "(1 features held fixed)" in str(fixed)
+
+    def test_html_escapes_names(self):
+        evil = sl.as_model(F.values, feature_names=("<script>alert(1)</script>", 'a"b', "c&d"))
+        html = explain(evil)._repr_html_()
+        assert "<script>" not in html
+        assert "&lt;script&gt;" in html
+        assert "c&amp;d" in html
+
+    def test_rich_prints_it(self):
+        from rich.console import Console
+
+        console = Console(record=True, width=120, file=open("/dev/null", "w"))  # noqa: SIM115 (recorded, not written)
+        console.print(explain(sl.as_model(F.values, feature_names=("[bold]a", "b", "c"))))
+        text = console.export_text()
+        assert "[bold]a" in text
+        assert "seed 0" in text
+        console.file.close()
+
+    def test_names_with_line_breaks_stay_on_their_line(self):
+        e = explain(sl.as_model(F.values, feature_names=("a\nb", "c", "d")), x=X[0])
+        assert "a b" in str(e)
+
+    @pytest.mark.parametrize(
+        ("value", "error", "text"),
+        [
+            (1.23456, 0.0123, "+1.235 ± 0.012"),
+            (-1.2, 0.5, "-1.20 ± 0.50"),
+            (12345.0, 50.0, "+12345 ± 50"),
+            (2.0, 0.0, "+2.00000 ± 0.00000"),
+            (0.0, 0.0, "+0.0000 ± 0.0000"),
+            (1.5e9, 2e7, "+1.500e+09 ± 2.0e+07"),
+            (np.nan, np.nan, "+nan ± nan"),
+        ],
+    )
+    def test_numbers_show_the_digits_their_error_warrants(self, value, error, text):
+        from smoothlime.plots.text import number
+
+        assert number(value, error) == text
+
+    def test_repr_is_one_line(self):
+        assert repr(explain()) == "<Explanation of 'output': 4 rows × 3 features, clime, orthogonal draws>"
+
+
+class TestPlot:
+    def test_bars_show_slopes_with_error_bars_and_grey_where_unsure(self):
+        import matplotlib
+
+        matplotlib.use("Agg")
+        from matplotlib import pyplot
+
+        from smoothlime.plots.bars import UNSURE
+
+        e = explain(known.Sine([2.0, -1.0, 0.0]), x=[[0.1, 0.2, 0.3]])
+        lower, upper = e.interval()
+        assert lower[0, 2] < 0 < upper[0, 2]
+        axes = e.plot()
+        bars = axes.patches
+        by_name = dict(zip([t.get_text() for t in axes.get_yticklabels()], bars, strict=True))
+        for name, slope in zip(e.feature_names, e.standardised[0], strict=True):
+            assert by_name[name].get_width() == pytest.approx(slope)
+        assert matplotlib.colors.same_color(by_name["x2"].get_facecolor(), UNSURE)
+        assert not matplotlib.colors.same_color(by_name["x0"].get_facecolor(), UNSURE)
+        segments = axes.collections[0].get_segments()
+        shown = sorted(segment[:, 0].tolist() for segment in segments)
+        expected = sorted(zip((lower[0] * 0.6).tolist(), (upper[0] * 0.6).tolist(), strict=True))
+        np.testing.assert_allclose(shown, expected)
+        pyplot.close(axes.figure)
+
+    def test_plots_go_where_they_are_told_and_take_odd_names(self):
+        from matplotlib import pyplot
+
+        figure, axes = pyplot.subplots()
+        e = explain(sl.as_model(F.values, feature_names=("$x_1$", "a" * 60, "b\nc")))
+        assert e.plot(2, ax=axes) is axes
+        figure.canvas.draw()
+        pyplot.close(figure)
+
+
+def test_progress_is_reported_to_a_callable_and_adds_up():
+    seen = []
+    explain(progress=lambda done, total: seen.append((done, total)), batch_size=100)
+    assert seen[-1][0] == seen[-1][1] == 4 * 512 + 4 * 4  # orthogonal blocks of 6: 516 draws
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+
+
+def test_a_bar_appears_only_when_work_is_long(monkeypatch, capsys):
+    from smoothlime import _progress
+
+    explain(progress=True)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(_progress, "SHOW_AFTER", -1.0)
+    explain(progress=True, batch_size=100)
+    shown = capsys.readouterr().err
+    assert "explaining" in shown
+    assert "100%" in shown
+    explain(progress=False)
+    explain(progress="auto")  # nobody is watching
+    assert capsys.readouterr().err == ""
+
+
+def test_explanations_cannot_be_changed():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        explain().values = 0
+
+
+def test_missing_extras_say_how_to_get_them(monkeypatch):
+    import sys
+
+    class Hidden:
+        """A machine without matplotlib: the import system finds nothing."""
+
+        def find_spec(self, name, path=None, target=None):
+            if name.partition(".")[0] == "matplotlib":
+                raise ModuleNotFoundError(f"No module named {name!r}", name="matplotlib")
+
+    for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [Hidden(), *sys.meta_path])
+    with pytest.raises(errors.MissingExtra, match=r"pip install 'smoothlime\[plot\]'"):
+        explain().plot()
+
+
+def test_a_broken_extra_shows_its_own_error(monkeypatch):
+    from smoothlime._optional import require
+
+    def broken(name):
+        raise ModuleNotFoundError("No module named 'inner'", name="inner")
+
+    monkeypatch.setattr("importlib.import_module", broken)
+    with pytest.raises(ModuleNotFoundError, match="inner") as caught:
+        require("outer", extra="plot", to="draw")
+    assert not isinstance(caught.value, errors.MissingExtra)
+
+
+def test_automatic_choices_are_recorded(elu_network):
+    chosen = {
+        (e.method, e.design)
+        for e in (
+            sl.explain(elu_network, X, target=0),
+            sl.explain(elu_network, X, target=0, n_samples=100),
+            sl.explain(F.values, X),
+            sl.explain(F.values, X, method="clime"),
+            sl.explain(F.values, X, method="clime", n_samples=4_096),
+        )
+    }
+    assert chosen == {
+        ("smoothgrad", "sobol"),
+        ("smoothgrad", "orthogonal"),
+        ("differences", "differences"),
+        ("clime", "orthogonal"),
+        ("clime", "sobol"),
+    }
+
+
+@pytest.mark.parametrize("count", [1, 300])
+def test_default_draws_suffice_for_any_number_of_features(count):
+    e = sl.explain(lambda a: a.sum(axis=1), np.zeros(count))
+    assert e.n_samples[0] >= max(1_024, 4 * count)
+    np.testing.assert_allclose(e.values, 1, rtol=1e-9)
+
+
+def test_every_iteration_is_independent_of_order():
+    assert [row.values.tolist() for row in explain()] == [e.values.tolist() for e in itertools.islice(explain(), 4)]

@@ -1,0 +1,42 @@
+"""The folder tree shows the architecture only while imports go one way."""
+
+import ast
+from pathlib import Path
+
+import smoothlime
+
+PACKAGE = Path(smoothlime.__file__).parent
+LAYERS = [
+    {"errors", "_types", "_validate", "_optional", "_progress", "_version", "uncertainty"},
+    {"neighbourhood", "designs", "models", "explanation"},
+    {"estimators"},
+    {"choices", "sampling", "explain"},
+    {"testing", "plots"},
+    {"cli", "__init__"},
+]
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+
+
+def imported_at_module_level(path):
+    """Parts of smoothlime that a module imports when it is loaded itself; imports inside functions do not count."""
+    package = path.relative_to(PACKAGE).parent.parts
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = package[: len(package) - node.level + 1]
+            names = [node.module.split(".")[0]] if node.module else [alias.name for alias in node.names]
+            yield from [base[0]] if base else names
+
+
+def test_every_module_has_a_layer():
+    top = {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in PACKAGE.rglob("*.py")}
+    assert top == set(LEVEL)
+
+
+def test_modules_import_only_from_their_layer_or_below():
+    upward = [
+        (str(path.relative_to(PACKAGE)), name)
+        for path in PACKAGE.rglob("*.py")
+        for name in imported_at_module_level(path)
+        if LEVEL[name] > LEVEL[path.relative_to(PACKAGE).parts[0].removesuffix(".py")]
+    ]
+    assert upward == []

@@ -1,0 +1,196 @@
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import make_classification, make_regression
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.svm import LinearSVC
+
+import smoothlime as sl
+from smoothlime.errors import InvalidArgument, LostPrecision, ModelError, NoGradients, WrongType
+from smoothlime.models import Differentiable, Model
+
+X, Y = make_classification(n_samples=120, n_features=4, n_informative=4, n_redundant=0, n_classes=3, random_state=0)
+POINTS = X[:5]
+
+
+def network(*, outputs=2, dtype=torch.float32):
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        return torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.ELU(), torch.nn.Linear(6, outputs)).to(dtype).eval()
+
+
+class TestTorch:
+    def test_values_and_gradients_are_those_of_autograd(self):
+        net = network(dtype=torch.float64)
+        weights = np.random.default_rng(0).normal(size=(5, 2))
+        values, gradients = sl.as_model(net).values_and_gradients(POINTS, weights)
+        leaf = torch.tensor(POINTS, requires_grad=True)
+        out = net(leaf)
+        out.backward(torch.tensor(weights))
+        np.testing.assert_allclose(values, out.detach())
+        np.testing.assert_allclose(gradients, leaf.grad)
+
+    def test_no_graph_and_no_parameter_gradients_are_left_behind(self):
+        net = network()
+        frozen = net[0].weight.requires_grad_(False)
+        sl.explain(net, POINTS, target=0, n_samples=64)
+        assert all(parameter.grad is None for parameter in net.parameters())
+        assert not frozen.requires_grad
+        assert net[2].weight.requires_grad
+
+    def test_a_float32_network_gets_float32_points(self):
+        seen = []
+        net = network()
+        net.register_forward_pre_hook(lambda module, args: seen.append(args[0].dtype))
+        e = sl.explain(net, POINTS, target=0, n_samples=64)
+        assert set(seen) == {torch.float32}
+        assert e.provenance.dtype == "float32"
+        assert e.values.dtype == np.float64
+
+    def test_half_precision_networks_work(self):
+        with pytest.warns(LostPrecision):
+            e = sl.explain(network(dtype=torch.bfloat16), POINTS, target=0, n_samples=1_024)
+        exact = sl.explain(network(), POINTS, target=0, n_samples=1_024)
+        np.testing.assert_allclose(e.values, exact.values, atol=0.02)  # eight bits of mantissa
+
+    def test_one_output_needs_no_target_and_may_be_flat(self):
+        flat = torch.nn.Sequential(network(outputs=1), torch.nn.Flatten(0)).eval()
+        np.testing.assert_allclose(
+            sl.explain(flat, POINTS, n_samples=64).values,
+            sl.explain(network(outputs=1), POINTS, n_samples=64).values,
+        )
+
+    def test_probability_puts_softmax_or_sigmoid_on_logits(self):
+        points = POINTS.astype(np.float32)
+        two = sl.as_model(network(), output="probability").values(points)
+        np.testing.assert_allclose(two.sum(axis=1), 1, rtol=1e-6)
+        logit = network(outputs=1)
+        one = sl.as_model(logit, output="probability").values(points)[:, 0]
+        expected = torch.sigmoid(logit(torch.tensor(points))).detach()[:, 0]
+        np.testing.assert_allclose(one, expected, rtol=1e-6)
+
+    @pytest.mark.parametrize(
+        "layer", [torch.nn.Dropout(0.5), torch.nn.BatchNorm1d(4), torch.nn.TransformerEncoderLayer(4, 2)]
+    )
+    def test_training_mode_is_an_error_with_the_fix_in_it(self, layer):
+        net = torch.nn.Sequential(layer, torch.nn.Linear(4, 1)).train()
+        with pytest.raises(ModelError, match=r"in training mode.*Call model\.eval\(\) first"):
+            sl.explain(net, POINTS)
+        if not isinstance(layer, torch.nn.TransformerEncoderLayer):
+            sl.explain(net.eval(), POINTS, n_samples=64)
+
+    def test_layers_that_do_not_care_may_stay_in_training_mode(self):
+        sl.explain(network().train(), POINTS, target=0, n_samples=64)
+
+    def test_a_detached_output_says_that_gradients_do_not_reach_it(self):
+        class Detached(torch.nn.Module):
+            def forward(self, a):
+                return a.detach().sum(dim=1)
+
+        with pytest.raises(ModelError, match="does not depend on its input through differentiable"):
+            sl.explain(Detached(), POINTS)
+        assert np.isfinite(sl.explain(Detached(), POINTS, method="clime").values).all()
+
+    def test_margin_is_not_for_networks(self):
+        with pytest.raises(InvalidArgument, match="output='margin' is for classifiers"):
+            sl.as_model(network(), output="margin")
+
+    def test_tensors_are_rows_too(self):
+        tensor = torch.tensor(POINTS, requires_grad=True)
+        np.testing.assert_array_equal(
+            sl.explain(network(), tensor, target=0, n_samples=64).values,
+            sl.explain(network(), POINTS, target=0, n_samples=64).values,
+        )
+
+
+class TestEstimators:
+    def test_classifiers_are_asked_for_probabilities(self):
+        forest = RandomForestClassifier(5, random_state=0).fit(X, Y)
+        model = sl.as_model(forest)
+        assert model.outputs == ("0", "1", "2")
+        np.testing.assert_array_equal(model.values(POINTS), forest.predict_proba(POINTS))
+        assert isinstance(model, Model)
+        assert not isinstance(model, Differentiable)
+
+    def test_margins_are_decision_functions(self):
+        logistic = LogisticRegression().fit(X, Y)
+        np.testing.assert_array_equal(
+            sl.as_model(logistic, output="margin").values(POINTS), logistic.decision_function(POINTS)
+        )
+        binary = LogisticRegression().fit(X, Y == 1)
+        model = sl.as_model(binary, output="margin")
+        assert model.outputs == ("True",)
+        e = sl.explain(binary, POINTS, output="margin", method="clime", n_samples=64)
+        np.testing.assert_allclose(e.values, np.repeat(binary.coef_, 5, axis=0), rtol=1e-9)
+
+    def test_regressors_are_asked_to_predict(self):
+        data, y = make_regression(80, 4, random_state=0)
+        linear = LinearRegression().fit(data, y)
+        e = sl.explain(linear, data[:2], n_samples=64)
+        np.testing.assert_allclose(e.values, np.repeat(linear.coef_[None], 2, axis=0), rtol=1e-9)
+        several = LinearRegression().fit(data, np.column_stack([y, -y]))
+        assert set(sl.explain_outputs(several, data[:2], n_samples=64)) == {"0", "1"}
+
+    def test_names_come_from_the_estimator(self):
+        import pandas as pd
+
+        frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+        forest = RandomForestClassifier(5, random_state=0).fit(frame, Y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert sl.explain(forest, POINTS, target="1", n_samples=64).feature_names == ("a", "b", "c", "d")
+
+    def test_a_missing_door_names_the_other(self):
+        with pytest.raises(
+            InvalidArgument, match="needs predict_proba, which this LinearSVC has not; use output='margin'"
+        ):
+            sl.explain(LinearSVC().fit(X, Y), POINTS, target=0)
+        with pytest.raises(InvalidArgument, match=r"needs decision_function.*use output='probability'"):
+            sl.explain(RandomForestClassifier(2).fit(X, Y), POINTS, target=0, output="margin")
+
+    def test_unfitted_estimators_say_so(self):
+        with pytest.raises(InvalidArgument, match="RandomForestClassifier is not fitted"):
+            sl.explain(RandomForestClassifier(), POINTS)
+        with pytest.raises(WrongType, match="give a fitted instance"):
+            sl.as_model(RandomForestClassifier)
+
+    def test_gradients_asked_of_a_forest_name_the_way_out(self):
+        forest = RandomForestClassifier(2, random_state=0).fit(X, Y)
+        with pytest.raises(NoGradients, match="smoothgrad needs gradients; a RandomForestClassifier gives only values"):
+            sl.explain(forest, POINTS, method="smoothgrad", target=0)
+
+
+class TestFunctions:
+    def test_own_gradients_of_several_outputs_are_weighted(self):
+        model = sl.from_functions(
+            values=lambda a: a[:, :2], gradients=lambda a: np.broadcast_to(np.eye(2, 4), (len(a), 2, 4))
+        )
+        _, gradients = model.values_and_gradients(POINTS, np.full((5, 2), [2.0, -1.0]))
+        np.testing.assert_array_equal(gradients, np.full((5, 4), [2.0, -1.0, 0.0, 0.0]))
+
+    def test_gradients_of_the_wrong_shape_say_what_is_wanted(self):
+        model = sl.from_functions(values=lambda a: a[:, 0], gradients=lambda a: a[:, :2])
+        with pytest.raises(ModelError, match=r"wanted \(\d+, 1, 4\), got \(\d+, 1, 2\)"):
+            sl.explain(model, POINTS)
+
+    def test_things_that_do_not_predict_are_refused(self):
+        with pytest.raises(WrongType, match=r"model must be a torch module.*got a str"):
+            sl.explain("model", POINTS)
+        with pytest.raises(WrongType, match="values must be a function of points"):
+            sl.from_functions(values=3)
+        with pytest.raises(InvalidArgument, match="device is for torch modules"):
+            sl.as_model(len, device="cpu")
+        with pytest.raises(InvalidArgument, match="output must be 'probability' or 'margin'; got 'logit'"):
+            sl.as_model(len, output="logit")
+        with pytest.raises(InvalidArgument, match="a function's outputs are explained as they are"):
+            sl.as_model(len, output="probability")
+        with pytest.raises(InvalidArgument, match="obj is a Model already"):
+            sl.as_model(sl.as_model(len), feature_names=["a"])
+
+    def test_a_model_is_its_own_adapter(self):
+        model = sl.as_model(lambda a: a.sum(axis=1), feature_names="abcd")
+        assert sl.as_model(model) is model
+        assert sl.explain(model, POINTS, n_samples=64).feature_names == ("a", "b", "c", "d")

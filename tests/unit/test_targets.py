@@ -1,0 +1,75 @@
+import numpy as np
+import pytest
+
+import smoothlime as sl
+from smoothlime.errors import InvalidArgument, WrongType
+
+A = np.array([[1.0, 2.0], [0.5, -1.0], [-1.0, 0.2]])
+MODEL = sl.from_functions(
+    values=lambda a: np.column_stack([a @ row for row in A]),
+    gradients=lambda a: np.broadcast_to(A, (len(a), 3, 2)),
+    outputs=("red", "green", "blue"),
+)
+X = np.array([[1.0, 1.0], [-2.0, 0.0]])
+
+
+@pytest.mark.parametrize("method", ["smoothgrad", "clime"])
+class TestTargets:
+    def explain(self, method, target):
+        return sl.explain(MODEL, X, method=method, target=target, n_samples=64)
+
+    def test_by_position_and_name(self, method):
+        for target in (1, np.int64(1), "green"):
+            e = self.explain(method, target)
+            np.testing.assert_allclose(e.values, [A[1], A[1]], atol=1e-12)
+            np.testing.assert_allclose(e.prediction, X @ A[1])
+            assert e.output_name == "green"
+
+    def test_predicted_is_each_rows_own_top_output(self, method):
+        e = self.explain(method, "predicted")
+        np.testing.assert_allclose(e.values, [A[0], A[2]], atol=1e-12)
+        assert e.row_outputs == ("red", "blue")
+        assert e.output_name == "predicted"
+
+    def test_contrasts_weigh_outputs(self, method):
+        e = self.explain(method, {"red": 1, "blue": -2})
+        np.testing.assert_allclose(e.values, [A[0] - 2 * A[2]] * 2, atol=1e-12)
+        assert e.output_name == "red − 2·blue"
+
+    def test_every_output_from_the_same_draws(self, method):
+        each = sl.explain_outputs(MODEL, X, method=method, n_samples=64)
+        assert list(each) == ["red", "green", "blue"]
+        for name, e in each.items():
+            alone = self.explain(method, name)
+            np.testing.assert_allclose(e.values, alone.values, rtol=1e-12, atol=1e-12)
+            np.testing.assert_allclose(e.prediction, alone.prediction)
+            assert e.output_name == name
+
+    def test_every_output_with_draws_by_row(self, method):
+        each = sl.explain_outputs(MODEL, X, method=method, n_samples=64, draws="independent")
+        alone = sl.explain(MODEL, X, method=method, n_samples=64, draws="independent", target="blue")
+        np.testing.assert_allclose(each["blue"].values, alone.values, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("target", "kind", "message"),
+    [
+        (None, InvalidArgument, r"the model has 3 outputs; say which.*'red', 'green', 'blue', or 'predicted'"),
+        (3, InvalidArgument, r"target 3 is out of range; positions go from 0 to 2"),
+        (-1, InvalidArgument, r"target -1 is out of range"),
+        (True, InvalidArgument, r"target True is out of range"),
+        ("purple", InvalidArgument, r"target 'purple' is not an output; the outputs are 'red'"),
+        (1.5, WrongType, r"target must be an output's position or name"),
+        ({"red": 0}, InvalidArgument, r"weight other than 0"),
+        ({"red": np.nan}, InvalidArgument, r"weights must be finite numbers"),
+        ({"purple": 1}, InvalidArgument, r"target 'purple' is not an output"),
+    ],
+)
+def test_bad_targets_say_what_is_wanted(target, kind, message):
+    with pytest.raises(kind, match=message):
+        sl.explain(MODEL, X, target=target)
+
+
+def test_predicted_needs_something_to_choose_from():
+    with pytest.raises(InvalidArgument, match="needs several outputs"):
+        sl.explain(lambda a: a[:, 0], X, target="predicted")
