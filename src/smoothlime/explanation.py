@@ -58,10 +58,10 @@ class Groups:
 
         Scrambled nets count the points on each side of a step almost alike, so groups may agree and all be off
         by one draw. An error below one draw's share is raised to it; where groups agree still better than
-        that, to two shares, which is what one of eight nets off by one draw would show.
+        that, to two and a half shares: somewhat more than one of eight nets off by one draw would show.
         """
         error = standard_error(self.pseudo, self.sizes)
-        return np.where(error < self.resolution / 4, 2 * self.resolution, np.maximum(error, self.resolution))
+        return np.where(error < self.resolution / 4, 2.5 * self.resolution, np.maximum(error, self.resolution))
 
     def rows(self, kept: Indices) -> Groups:
         """Groups of some of the rows."""
@@ -183,17 +183,17 @@ class Explanation:
         """(r, d) half-widths of intervals that each miss with probability `miss`.
 
         Student's t times the standard error, widened along the slope itself where the groups are skewed: that
-        is the direction in which rare large terms pull. Eight scrambles are too few to show skewness.
+        is the direction in which rare large terms pull.
         """
         quantile = t_quantile(self.degrees_of_freedom, 1 - miss / 2)
-        if self.groups is None or DESIGNS[self.design].is_net:
+        if self.groups is None:
             return quantile[:, None] * self.standard_error
         factor = self.factor
         slope = factor.whiten(self.values[:, factor.free])
         size = np.linalg.norm(slope, axis=1, keepdims=True)
         along = np.divide(slope, size, out=np.zeros_like(slope), where=size > 0)
         said = np.einsum("rgf,rf->rg", factor.whiten(self.groups.pseudo[:, :, factor.free]), along)
-        inflation = skewness_inflation(skewness(said), quantile, said.shape[1])
+        inflation = skewness_inflation(skewness(said), quantile)
         extra = (inflation**2 - 1)[:, None] * standard_error(said[:, :, None], self.groups.sizes) ** 2
         squared = self.standard_error**2
         squared[:, factor.free] += extra * factor.unwhiten(along) ** 2

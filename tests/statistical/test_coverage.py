@@ -65,7 +65,7 @@ def test_nets_on_a_kink_across_one_axis_are_not_overconfident():
     neighbourhood = sl.Neighbourhood(0.8)
     for c in np.linspace(-0.5, 0.5, 9):
         function = known.Relu([1.0, 0.0], c)
-        rows = np.zeros((400, 2))
+        rows = np.zeros((800, 2))
         e = sl.explain(
             function,
             rows,
@@ -82,9 +82,9 @@ def test_nets_on_a_kink_across_one_axis_are_not_overconfident():
 
         plain = t_quantile(7.0, 0.975) * standard_error(e.groups.pseudo, e.groups.sizes)[:, 0]
         blind.append((np.abs(e.values[:, 0] - truth) <= plain).mean())
-    assert np.mean(covered) >= 0.94
-    assert min(covered) >= 0.9
-    assert min(blind) < 0.85  # the floor is what does it
+    assert np.mean(covered) >= 0.95
+    assert min(covered) >= 0.925
+    assert min(blind) < 0.8  # the floor is what does it
 
 
 @pytest.mark.slow

@@ -34,13 +34,23 @@ class TestNumbers:
         lower, upper = e.interval(0.9, simultaneous=True)
         assert (upper - lower > widths[1]).all()
 
-    def test_a_t_quantile_stands_behind_intervals_of_nets(self):
+    def test_a_t_quantile_stands_behind_intervals_across_the_slope(self):
+        """Skewness widens along the slope only; across it the interval is the textbook one."""
         from scipy.stats import t
 
-        e = explain(design="sobol")
-        lower, upper = e.interval(0.9)
-        np.testing.assert_allclose(upper - lower, 2 * t.ppf(0.95, 7) * e.standard_error)
-        np.testing.assert_allclose(e.radius, t.ppf(0.975, 7) * np.linalg.norm(e.standard_error * 0.6, axis=1))
+        for design, degrees in (("sobol", 7), ("iid", 31)):
+            e = explain(known.Sine([1.0, 0.0, 0.0], 0.3), method="smoothgrad", design=design)
+            assert (e.standard_error[:, 1:] == 0).all()
+            across = explain(known.Quadratic(np.diag([0.0, 1.0, 1.0]), [1.0, 0, 0]), x=np.zeros(3), design=design)
+            lower, upper = across.interval(0.9)
+            plain = 2 * t.ppf(0.95, degrees) * across.standard_error
+            np.testing.assert_allclose((upper - lower)[:, 1:], plain[:, 1:], rtol=0.02)
+            assert (upper - lower >= plain - 1e-12).all()
+
+    def test_the_radius_is_the_length_of_the_half_widths(self):
+        e = explain()
+        lower, upper = e.interval(0.95)
+        np.testing.assert_allclose(e.radius, np.linalg.norm((upper - lower) / 2 * e.std, axis=1))
 
     def test_skewed_groups_widen_intervals(self):
         from scipy.stats import t
