@@ -12,6 +12,7 @@ from ._version import __version__
 from .estimators import CLime, Differences, SmoothGrad, Stein
 from .explain import explain, explain_outputs
 from .explanation import Explanation
+from .guarantees import Plan, gradient_bound, plan
 from .models import Model, as_model, from_functions
 from .neighbourhood import Neighbourhood
 
@@ -21,6 +22,7 @@ __all__ = [
     "Explanation",
     "Model",
     "Neighbourhood",
+    "Plan",
     "SmoothGrad",
     "Stein",
     "__version__",
@@ -29,5 +31,7 @@ __all__ = [
     "explain",
     "explain_outputs",
     "from_functions",
+    "gradient_bound",
+    "plan",
     "testing",
 ]

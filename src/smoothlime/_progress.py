@@ -38,8 +38,17 @@ class Progress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Leave the terminal on a fresh line, also when interrupted."""
+        if self._bar is not None and error is None:
+            self._bar.length = self.done
+            self._bar.update(0)
         if self._bar is not None:
             self._bar.render_finish()
+
+    def expect(self, more: int) -> None:
+        """Say how many model rows are still to come, by the latest forecast."""
+        self.total = self.done + more
+        if self._bar is not None:
+            self._bar.length = self.total
 
     def advance(self, n: int) -> None:
         """Say that n more model rows were evaluated."""

@@ -70,6 +70,30 @@ def check_fraction(value: Any, name: str) -> float:
     return float(value)
 
 
+def check_number(value: Any, name: str) -> float:
+    """A finite number that is not negative."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        msg = f"{name} must be a number; got {value!r}"
+        raise WrongType(msg)
+    if not (np.isfinite(value) and value >= 0):
+        msg = f"{name} must be finite and >= 0; got {value!r}"
+        raise InvalidArgument(msg)
+    return float(value)
+
+
+def check_range(value: Any, name: str = "output_range") -> tuple[float, float]:
+    """Two finite numbers, the smaller first."""
+    try:
+        low, high = (float(each) for each in value)
+    except (TypeError, ValueError):
+        msg = f"{name} must be two numbers (lowest, highest); got {value!r}"
+        raise WrongType(msg) from None
+    if not (np.isfinite(low) and np.isfinite(high) and low < high):
+        msg = f"{name} must be finite, lowest first; got ({low:g}, {high:g})"
+        raise InvalidArgument(msg)
+    return low, high
+
+
 def check_choice(value: Any, name: str, choices: Collection[str]) -> str:
     """One of a few words."""
     if value not in choices:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from ._validate import check_number, check_range
 from .designs import SOBOL_FEATURES
 from .errors import InvalidArgument, WrongType
 from .estimators import CLime, Differences, Estimator, SmoothGrad, Stein
+from .estimators.certified import CertifiedSmoothGrad, CertifiedValues, Certifying
 
-METHODS: dict[str, type[Estimator]] = {method.name: method for method in (SmoothGrad, CLime, Stein, Differences)}
-
-DEFAULT_DRAWS = 1_024
+METHODS: dict[str, Callable[[], Estimator]] = {
+    method.name: method for method in (SmoothGrad, CLime, Stein, Differences)
+}
 
 BASIS_FEATURES = 1_024
 """Up to here a random orthonormal basis costs less than the model calls along it."""
@@ -31,9 +35,48 @@ def choose_method(method: str | Estimator, *, has_gradients: bool, d: int) -> Es
     return METHODS[method]()
 
 
+def certify_method(
+    method: str | Estimator,
+    *,
+    has_gradients: bool,
+    output_range: tuple[float, float] | None,
+    gradient_bound: float | None,
+) -> Certifying:
+    """The estimator asked for, with finite-sample bounds; `auto` takes what is known of the model."""
+    if method == "auto":
+        method = SmoothGrad() if has_gradients and gradient_bound is not None else CLime()
+    chosen = choose_method(method, has_gradients=has_gradients, d=1)
+    if isinstance(chosen, SmoothGrad):
+        if gradient_bound is None:
+            msg = (
+                "guarantee='certified' needs gradient_bound for smoothgrad: the largest length of the gradient,"
+                " anywhere. gradient_bound(model) computes one for linear models and torch networks"
+            )
+            raise InvalidArgument(msg)
+        length = check_number(gradient_bound, "gradient_bound")
+        if length == 0:
+            msg = "gradient_bound must be > 0; got 0"
+            raise InvalidArgument(msg)
+        return CertifiedSmoothGrad(length)
+    if not isinstance(chosen, CLime | Stein) or (isinstance(chosen, CLime) and chosen.ridge):
+        what = "a ridge penalty" if isinstance(chosen, CLime) else f"method {chosen.name!r}"
+        msg = f"guarantee='certified' has no bound for {what}; use method='clime', 'stein' or 'smoothgrad'"
+        raise InvalidArgument(msg)
+    if output_range is None:
+        msg = (
+            f"guarantee='certified' needs output_range=(lowest, highest) for {chosen.name}: the range that no output"
+            " leaves. It is known by itself only for probabilities"
+        )
+        raise InvalidArgument(msg)
+    return CertifiedValues(chosen, *check_range(output_range))
+
+
 def choose_design(design: str, method: Estimator, *, d: int, n: int) -> str:
     """The design asked for, if the method can use it; `auto` takes what measured best at this d and n."""
     if design != "auto":
+        if isinstance(method, Certifying) and design != "iid":
+            msg = f"guarantee='certified' needs iid draws, its bounds know no other; got design={design!r}"
+            raise InvalidArgument(msg)
         if design not in method.designs:
             usable = ", ".join(repr(each) for each in method.designs if each != "differences") or "only its own"
             msg = f"method {method.name!r} cannot use design {design!r}; it can use {usable}"

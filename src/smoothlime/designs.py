@@ -68,9 +68,10 @@ class Layout:
     groups: int
 
     def sizes(self, n: int) -> Array:
-        """Draws of each group among the first n, (groups,)."""
+        """Draws of each group among the first n: (g,) for the groups that have had any."""
         whole, rest = divmod(n // self.block, self.groups)
-        return self.block * (whole + (np.arange(self.groups) < rest)).astype(np.float64)
+        sizes = self.block * (whole + (np.arange(self.groups) < rest)).astype(np.float64)
+        return sizes[sizes > 0]
 
     def chunks(self, start: int, stop: int, limit: int) -> Iterator[Chunk]:
         """Cut the draws from start to stop into runs of about `limit`: whole rounds of all groups, or parts of one."""
@@ -134,14 +135,19 @@ class Design:
         block = self.block(d)
         return block * -(-n // block)
 
+    def below(self, n: int, d: int) -> int:
+        """n rounded down to whole blocks; for nets to the same number of points in each."""
+        block = SCRAMBLES if self.is_net else self.block(d)
+        return block * (n // block)
+
     def layout(self, n: int, d: int) -> Layout:
-        """Blocks and groups for about n draws of d features."""
+        """Blocks and groups for n or more draws of d features."""
         if self.is_net:
             return Layout(1, SCRAMBLES)
         block = self.block(d)
         if n // block < self.pairs_below and block > 2:
             block = 2
-        return Layout(block, min(GROUPS, n // block))
+        return Layout(block, GROUPS)
 
 
 def _iid(d: int, generators: Generators) -> tuple[Units, int]:

@@ -15,6 +15,7 @@ Each error is also the built-in error it resembles, so `except ValueError` keeps
 
     SmoothlimeWarning (UserWarning)
     ├── ErrorsAdded                           two explanations with different draws were combined
+    ├── NotConverged                          the tolerance was not reached within max_samples
     ├── SmallerBatches                        the model ran out of memory; batches were halved
     └── LostPrecision                         the model's number format blurs the perturbations
 """
@@ -68,6 +69,10 @@ class SmoothlimeWarning(UserWarning):
 
 class ErrorsAdded(SmoothlimeWarning):
     """Two explanations do not share their draws, so their errors were added."""
+
+
+class NotConverged(SmoothlimeWarning):
+    """Some rows did not reach their tolerance within the draws allowed."""
 
 
 class SmallerBatches(SmoothlimeWarning):

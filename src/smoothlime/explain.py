@@ -9,10 +9,10 @@ from typing import Any, Literal
 import numpy as np
 
 from ._types import Array
-from ._validate import check_choice, check_count, check_fraction, check_names, check_rows
-from .choices import DEFAULT_DRAWS, choose_design, choose_method
+from ._validate import check_choice, check_count, check_fraction, check_names, check_number, check_rows
+from .choices import certify_method, choose_design, choose_method
 from .designs import DESIGNS, Design
-from .errors import InvalidArgument, LostPrecision, NoGradients, TooFewDraws
+from .errors import InvalidArgument, LostPrecision, NoGradients, NotConverged, TooFewDraws
 from .estimators import Estimator
 from .explanation import Explanation
 from .models import Differentiable, Evaluation, Model, as_model, knows_both_outputs, model_dtype, resolve_target
@@ -20,6 +20,7 @@ from .models.evaluation import automatic_batch_size
 from .models.targets import every_output, output_names
 from .neighbourhood import Factor, Neighbourhood
 from .sampling import Job, run
+from .uncertainty.stopping import FIRST_LOOK, Stopping, plan_looks
 
 
 def explain(
@@ -32,7 +33,13 @@ def explain(
     target: int | str | Mapping[Any, float] | None = None,
     output: Literal["probability", "margin"] = "probability",
     n_samples: int | None = None,
+    rtol: float = 0.05,
+    atol: float | Literal["auto"] = "auto",
     confidence: float = 0.95,
+    guarantee: Literal["approximate", "certified"] = "approximate",
+    output_range: tuple[float, float] | None = None,
+    gradient_bound: float | None = None,
+    max_samples: int = 100_000,
     design: str = "auto",
     draws: Literal["shared", "independent"] = "shared",
     seed: int = 0,
@@ -63,7 +70,20 @@ def explain(
     output
         For classifiers: explain the probability or the margin. Functions and torch modules are taken as they are.
     n_samples
-        Draws per row, rounded up to whole blocks of the design.
+        A fixed number of draws per row, rounded up to whole blocks of the design. Without it, each row is drawn
+        until its error is good enough:
+    rtol, atol
+        The L2 error of the standardised slopes is at most max(atol, rtol·‖w‖). `atol="auto"` is 1% of the standard
+        deviation of the model over the neighbourhood.
+    confidence
+        Of the error bound, for each row, although the data decided when to stop.
+    guarantee
+        `"approximate"`: errors from groups of draws. `"certified"`: finite-sample bounds, which need iid draws and
+        `output_range` (known for probabilities) or, for smoothgrad, `gradient_bound`; expect thousands of draws.
+    output_range, gradient_bound
+        What is known of the model: the least and largest output explained; a bound on the length of its gradient.
+    max_samples
+        Draws after which a row gives up: `converged` is then False, and a warning names the row.
     design
         `"iid"`, `"antithetic"`, `"orthogonal"`, `"sobol"`; `"auto"` takes what measured best at this d and n.
     draws
@@ -79,15 +99,19 @@ def explain(
     >>> import numpy as np
     >>> import smoothlime as sl
     >>> e = sl.explain(lambda a: np.sin(2 * a[:, 0]), [0.0, 0.0], sigma=0.1)
-    >>> np.round(e.values, 2), np.round(e.standard_error, 4)
-    (array([[ 1.96, -0.  ]]), array([[0.0016, 0.0007]]))
+    >>> np.round(e.values, 2), e.converged
+    (array([[ 1.96, -0.  ]]), array([ True]))
     """
     job = _prepare(
         model, X, method=method, sigma=sigma, background=background, output=output, n_samples=n_samples,
-        confidence=confidence, design=design, draws=draws, seed=seed, batch_size=batch_size,
+        rtol=rtol, atol=atol, confidence=confidence, guarantee=guarantee, output_range=output_range,
+        gradient_bound=gradient_bound, max_samples=max_samples, design=design, draws=draws, seed=seed,
+        batch_size=batch_size,
     )  # fmt: skip
     resolved = resolve_target(target, job.outputs, job.predictions)
     (explanation,) = run(job, resolved, progress)
+    if n_samples is None:
+        warn_not_converged({explanation.output_name: explanation})
     return explanation
 
 
@@ -100,7 +124,13 @@ def explain_outputs(
     background: Any = None,
     output: Literal["probability", "margin"] = "probability",
     n_samples: int | None = None,
+    rtol: float = 0.05,
+    atol: float | Literal["auto"] = "auto",
     confidence: float = 0.95,
+    guarantee: Literal["approximate", "certified"] = "approximate",
+    output_range: tuple[float, float] | None = None,
+    gradient_bound: float | None = None,
+    max_samples: int = 100_000,
     design: str = "auto",
     draws: Literal["shared", "independent"] = "shared",
     seed: int = 0,
@@ -121,10 +151,15 @@ def explain_outputs(
     """
     job = _prepare(
         model, X, method=method, sigma=sigma, background=background, output=output, n_samples=n_samples,
-        confidence=confidence, design=design, draws=draws, seed=seed, batch_size=batch_size,
+        rtol=rtol, atol=atol, confidence=confidence, guarantee=guarantee, output_range=output_range,
+        gradient_bound=gradient_bound, max_samples=max_samples, design=design, draws=draws, seed=seed,
+        batch_size=batch_size,
     )  # fmt: skip
     resolved = every_output(job.outputs, len(job.rows))
-    return dict(zip(resolved.names, run(job, resolved, progress), strict=True))
+    explanations = dict(zip(resolved.names, run(job, resolved, progress), strict=True))
+    if n_samples is None:
+        warn_not_converged(explanations)
+    return explanations
 
 
 def _prepare(
@@ -136,7 +171,13 @@ def _prepare(
     background: Any,
     output: str,
     n_samples: int | None,
+    rtol: float,
+    atol: float | str,
     confidence: float,
+    guarantee: str,
+    output_range: tuple[float, float] | None,
+    gradient_bound: float | None,
+    max_samples: int,
     design: str,
     draws: str,
     seed: int,
@@ -149,14 +190,25 @@ def _prepare(
     neighbourhood = _neighbourhood(sigma, background)
     factor = neighbourhood.factor(rows.shape[1], names)
     d = len(factor.free)
-    estimator = choose_method(method, has_gradients=isinstance(adapted, Differentiable), d=d)
-    if estimator.needs == "gradients" and not isinstance(adapted, Differentiable):
+    has_gradients = isinstance(adapted, Differentiable)
+    check_choice(guarantee, "guarantee", ("approximate", "certified"))
+    estimator: Estimator
+    if guarantee == "certified":
+        known = getattr(adapted, "output_range", None) if output_range is None else output_range
+        estimator = certify_method(
+            method, has_gradients=has_gradients, output_range=known, gradient_bound=gradient_bound
+        )
+    else:
+        estimator = choose_method(method, has_gradients=has_gradients, d=d)
+    if estimator.needs == "gradients" and not has_gradients:
         msg = (
             f"{estimator.name} needs gradients; a {type(model).__name__} gives only values."
             " Use method='clime' or 'differences', or from_functions(values=..., gradients=...)"
         )
         raise NoGradients(msg)
-    chosen, n = _budget(estimator, design, d, n_samples)
+    cap = check_count(max_samples, "max_samples")
+    chosen, looks = _budget(estimator, design, d, n_samples, cap)
+    stopping = Stopping(looks, *_tolerances(rtol, atol), check_fraction(confidence, "confidence"))
     check_choice(draws, "draws", ("shared", "independent"))
     dtype = model_dtype(adapted)
     size = automatic_batch_size(rows.shape[1], dtype) if batch_size == "auto" else check_count(batch_size, "batch_size")
@@ -175,10 +227,9 @@ def _prepare(
         evaluation=evaluation,
         method=estimator,
         design=chosen,
-        n=n,
+        stopping=stopping,
         is_shared=draws == "shared",
         seed=check_count(seed, "seed", at_least=0),
-        confidence=check_fraction(confidence, "confidence"),
         dtype=dtype.name,
     )
 
@@ -192,20 +243,63 @@ def _neighbourhood(sigma: Any, background: Any) -> Neighbourhood:
     return Neighbourhood(sigma) if background is None else Neighbourhood.from_data(background, sigma)
 
 
-def _budget(method: Estimator, design: str, d: int, n_samples: int | None) -> tuple[Design, int]:
-    """The design and the number of draws, in whole blocks; too few draws are an error that names the fewest."""
+def _tolerances(rtol: float, atol: float | str) -> tuple[float, float | None]:
+    relative = check_number(rtol, "rtol")
+    if relative >= 1:
+        msg = f"rtol must be below 1; got {rtol!r}"
+        raise InvalidArgument(msg)
+    if atol == "auto":
+        return relative, None
+    absolute = check_number(atol, "atol")
+    if relative == 0 and absolute == 0:
+        msg = "rtol and atol are both 0: no number of draws is enough. Give one of them, or n_samples"
+        raise InvalidArgument(msg)
+    return relative, absolute
+
+
+def _budget(method: Estimator, design: str, d: int, n_samples: int | None, cap: int) -> tuple[Design, tuple[int, ...]]:
+    """The design and the numbers of draws at which to look, in whole blocks.
+
+    Too few draws are an error that names the fewest.
+    """
     asked = None if n_samples is None else check_count(n_samples, "n_samples")
-    name = choose_design(design, method, d=d, n=asked or DEFAULT_DRAWS)
+    name = choose_design(design, method, d=d, n=asked or cap)
     chosen = DESIGNS[name]
     fewest = method.fewest(d, is_paired=chosen.is_paired)
-    n = chosen.whole(asked or max(DEFAULT_DRAWS, fewest), d)
-    if n < fewest:
+    if asked is not None:
+        n = chosen.whole(asked, d)
+        if n < fewest:
+            msg = (
+                f"n_samples={asked} is too few for {method.name} with {name} draws on {d} features:"
+                f" at least {chosen.whole(fewest, d)} are needed for slopes with error bars"
+            )
+            raise TooFewDraws(msg)
+        return chosen, (n,)
+    first = chosen.whole(max(FIRST_LOOK, fewest), d)
+    last = chosen.below(cap, d)
+    if last < first:
         msg = (
-            f"n_samples={asked} is too few for {method.name} with {name} draws on {d} features:"
-            f" at least {chosen.whole(fewest, d)} are needed for slopes with error bars"
+            f"max_samples={cap} is below the first look, at {first} draws for {method.name} with {name} draws on"
+            f" {d} features. Raise it, or give n_samples"
         )
         raise TooFewDraws(msg)
-    return chosen, n
+    return chosen, plan_looks(first, last)
+
+
+def warn_not_converged(explanations: Mapping[str, Explanation]) -> None:
+    """Say loudly which rows did not reach their tolerance, and how far they came."""
+    for name, e in explanations.items():
+        late = np.flatnonzero(~e.converged)
+        if not len(late):
+            continue
+        shown = ", ".join(f"{row} (radius {e.radius[row]:.2g})" for row in late[:5])
+        more = f" and {len(late) - 5} more" if len(late) > 5 else ""
+        msg = (
+            f"{len(late)} of {len(e)} rows did not reach the tolerance for {name!r} within"
+            f" {int(e.n_samples[late].max()):,} draws: row {shown}{more}."
+            " Their error bars hold all the same. Raise max_samples, rtol or atol"
+        )
+        warnings.warn(msg, NotConverged, stacklevel=3)
 
 
 def _warn_if_blurred(rows: Array, factor: Factor, model: Model, names: tuple[str, ...]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._types import Array, Indices
+from ._types import Array, Flags, Indices
 from ._validate import check_fraction
 from .designs import DESIGNS
 from .errors import ErrorsAdded, IncompatibleExplanations, InvalidArgument
@@ -34,6 +34,9 @@ class Provenance:
     seed: int
     draws: str
     confidence: float
+    guarantee: str
+    """`approximate`: groups of draws and Student's t; `certified`: finite-sample bounds that `assumes` names"""
+    assumes: str
     dtype: str
     batch_size: int
     smoothlime: str
@@ -41,20 +44,25 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Groups:
-    """What each independent group of draws says; the source of all standard errors."""
+    """What each independent group of draws says of the perturbed features; the source of all standard errors."""
 
     pseudo: Array
-    """(r, g, d) pseudo-values: see `uncertainty.jackknife`"""
+    """(r, g, f) pseudo-values: see `uncertainty.jackknife`"""
     sizes: Array
-    """(r, g) draws in each group"""
+    """(r, g) draws in each group; 0 where a row stopped before the group had its turn"""
     resolution: Array
-    """(r, d) one draw's share of the spread, for designs whose groups can agree by construction; else 0"""
+    """(r, f) one draw's share of the spread, for designs whose groups can agree by construction; else 0"""
     row_keys: Indices | None
     """(r,) positions that key each row's own draws; None where all rows share them"""
 
     @property
+    def degrees_of_freedom(self) -> Array:
+        """(r,) groups drawn, less one."""
+        return (self.sizes > 0).sum(axis=1) - 1.0
+
+    @property
     def standard_error(self) -> Array:
-        """(r, d) jackknife over the groups, never below what the design can resolve.
+        """(r, f) jackknife over the groups, never below what the design can resolve.
 
         Scrambled nets count the points on each side of a step almost alike, so groups may agree and all be off
         by one draw. An error below one draw's share is raised to it; where groups agree still better than
@@ -62,6 +70,21 @@ class Groups:
         """
         error = standard_error(self.pseudo, self.sizes)
         return np.where(error < self.resolution / 4, 2.5 * self.resolution, np.maximum(error, self.resolution))
+
+    def half_width(self, values: Array, factor: Factor, miss: float) -> Array:
+        """(r, f) half-widths of intervals around slopes (r, f) that each miss with probability `miss`.
+
+        Student's t times the standard error, widened along the slope itself where the groups are skewed: that
+        is the direction in which rare large terms pull.
+        """
+        quantile = t_quantile(self.degrees_of_freedom, 1 - miss / 2)
+        slope = factor.whiten(values)
+        size = np.linalg.norm(slope, axis=1, keepdims=True)
+        along = np.divide(slope, size, out=np.zeros_like(slope), where=size > 0)
+        said = np.einsum("rgf,rf->rg", factor.whiten(self.pseudo), along)
+        inflation = skewness_inflation(skewness(said, self.sizes), quantile)
+        extra = (inflation**2 - 1)[:, None] * standard_error(said[:, :, None], self.sizes) ** 2
+        return quantile[:, None] * np.sqrt(self.standard_error**2 + extra * factor.unwhiten(along) ** 2)
 
     def rows(self, kept: Indices) -> Groups:
         """Groups of some of the rows."""
@@ -102,6 +125,10 @@ class Explanation:
     """(r,) F(x) = E f(a), NaN where the method does not see it"""
     fidelity: Array
     """(r,) share of the model's local variation that is linear, NaN likewise"""
+    radius: Array
+    """(r,) L2 error bound at the requested confidence, standardised; valid although the data decided when to stop"""
+    converged: Flags
+    """(r,) whether the radius is within the tolerance that was asked for"""
     n_samples: Indices
     """(r,) draws used"""
     n_evaluations: Indices
@@ -161,12 +188,6 @@ class Explanation:
         """Σ = L Lᵀ over the features that were perturbed."""
         return self.neighbourhood.factor(self.values.shape[1], self.feature_names)
 
-    @property
-    def radius(self) -> Array:
-        """(r,) L2 error bound at the requested confidence, in standardised units."""
-        reach = self.half_width(1 - self.provenance.confidence)
-        return np.sqrt(np.nansum((reach * self.std) ** 2, axis=1))
-
     def interval(self, confidence: float = 0.95, *, simultaneous: bool = False) -> tuple[Array, Array]:
         """Lower and upper ends (r, d) of intervals for the slopes.
 
@@ -180,24 +201,11 @@ class Explanation:
         return self.values - reach, self.values + reach
 
     def half_width(self, miss: float) -> Array:
-        """(r, d) half-widths of intervals that each miss with probability `miss`.
-
-        Student's t times the standard error, widened along the slope itself where the groups are skewed: that
-        is the direction in which rare large terms pull.
-        """
-        quantile = t_quantile(self.degrees_of_freedom, 1 - miss / 2)
+        """(r, d) half-widths of intervals that each miss with probability `miss`."""
         if self.groups is None:
-            return quantile[:, None] * self.standard_error
-        factor = self.factor
-        slope = factor.whiten(self.values[:, factor.free])
-        size = np.linalg.norm(slope, axis=1, keepdims=True)
-        along = np.divide(slope, size, out=np.zeros_like(slope), where=size > 0)
-        said = np.einsum("rgf,rf->rg", factor.whiten(self.groups.pseudo[:, :, factor.free]), along)
-        inflation = skewness_inflation(skewness(said), quantile)
-        extra = (inflation**2 - 1)[:, None] * standard_error(said[:, :, None], self.groups.sizes) ** 2
-        squared = self.standard_error**2
-        squared[:, factor.free] += extra * factor.unwhiten(along) ** 2
-        return quantile[:, None] * np.sqrt(squared)
+            return t_quantile(self.degrees_of_freedom, 1 - miss / 2)[:, None] * self.standard_error
+        free = self.factor.free
+        return columns(self.groups.half_width(self.values[:, free], self.factor, miss), free, self.factor.d)
 
     def perturbations(self, row: int = 0) -> Array:
         """The points (n, d) that were evaluated around a row, drawn again from the seed."""
@@ -256,6 +264,7 @@ class Explanation:
             self,
             values=scale * self.values,
             standard_error=abs(scale) * self.standard_error,
+            radius=abs(scale) * self.radius,
             prediction=scale * self.prediction,
             smoothed=scale * self.smoothed,
             output_name=f"{scale:g}·{_bracketed(self.output_name)}",
@@ -312,6 +321,8 @@ _BY_ROW = (
     "prediction",
     "smoothed",
     "fidelity",
+    "radius",
+    "converged",
     "n_samples",
     "n_evaluations",
     "degrees_of_freedom",
@@ -326,6 +337,15 @@ def around(x: Array, free: Indices, steps: Array, dtype: str) -> np.ndarray[Any,
     points = np.repeat(x[:, None, :], steps.shape[1], axis=1)
     points[:, :, free] += steps
     return points
+
+
+def columns(free_columns: Array, free: Indices, d: int) -> Array:
+    """Columns of the perturbed features among all d; NaN for those held fixed."""
+    if len(free) == d:
+        return free_columns
+    full = np.full((*free_columns.shape[:-1], d), np.nan)
+    full[..., free] = free_columns
+    return full
 
 
 def _combine(one: Explanation, sign: float, other: Explanation) -> Explanation:
@@ -349,8 +369,14 @@ def _combine(one: Explanation, sign: float, other: Explanation) -> Explanation:
     return dataclasses.replace(
         one,
         values=one.values + sign * other.values,
-        # a sum of standard errors is valid whatever the dependence between the two
-        standard_error=groups.standard_error if groups else one.standard_error + other.standard_error,
+        # sums of errors are valid whatever the dependence between the two
+        standard_error=(
+            columns(groups.standard_error, one.factor.free, one.factor.d)
+            if groups
+            else one.standard_error + other.standard_error
+        ),
+        radius=one.radius + other.radius,
+        converged=one.converged & other.converged,
         prediction=one.prediction + sign * other.prediction,
         smoothed=one.smoothed + sign * other.smoothed,
         fidelity=np.full(len(one), np.nan),

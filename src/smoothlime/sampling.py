@@ -1,4 +1,4 @@
-"""The one loop: draw a chunk, evaluate rows × draws, add to the sums, finish. Every sampled method goes through it.
+"""The one loop: draw, evaluate rows × draws, add to the sums, look, stop. Every sampled method goes through it.
 
 Rows are an axis, never a loop: a model call holds many rows at many draws. Chunks of draws are the outer loop,
 so draws that rows share are made once; blocks of rows are the inner one, so memory stays bounded.
@@ -12,14 +12,16 @@ from typing import Any
 import numpy as np
 
 from ._progress import Progress
-from ._types import Array, Indices
+from ._types import Array, Flags, Indices
 from ._version import __version__
 from .designs import Chunk, Design, Layout, Stream
 from .estimators import Batch, Estimate, Estimator, GroupedDraws
-from .explanation import Explanation, Groups, Provenance, around
+from .estimators.certified import Certifying
+from .explanation import Explanation, Groups, Provenance, around, columns
 from .models import Evaluation, Target
 from .neighbourhood import Factor, Neighbourhood
 from .uncertainty.jackknife import standard_error
+from .uncertainty.stopping import Stopping
 
 STATE_BYTES = 2**28
 """Size of the sums held at once; more rows than fit are explained panel by panel."""
@@ -38,16 +40,15 @@ class Job:
     evaluation: Evaluation
     method: Estimator
     design: Design
-    n: int
+    stopping: Stopping
     is_shared: bool
     seed: int
-    confidence: float
     dtype: str
 
     @property
     def layout(self) -> Layout:
         """How draws are dealt to groups."""
-        return self.design.layout(self.n, len(self.factor.free))
+        return self.design.layout(self.stopping.looks[0], len(self.factor.free))
 
     def stream(self, row: int | None) -> Stream:
         """The draws of one row, or those that all rows share."""
@@ -55,25 +56,58 @@ class Job:
 
 
 def run(job: Job, target: Target, progress: Any) -> list[Explanation]:
-    """One explanation per target: draw, evaluate, sum up, finish; panel by panel where rows are many."""
+    """One explanation per target: draw, evaluate, sum up, look, stop; panel by panel where rows are many."""
     r, t = target.weights.shape[:2]
-    panels = []
-    with Progress(progress, r * job.n) as watch:
+    found = _Found(r * t, job.layout.groups, len(job.factor.free))
+    with Progress(progress, r * job.stopping.looks[0 if len(job.stopping.looks) == 1 else 1]) as watch:
         for rows in _panels(job, r, t):
-            panels.append(_estimate(job, target, rows, watch))
-    joined = [np.concatenate(parts) for parts in zip(*panels, strict=True)]
-    values, pseudo, resolution, smoothed, variance = (part.reshape(r, t, *part.shape[1:]) for part in joined)
+            _sample(job, target, rows, found, watch)
     predictions = target.of(job.predictions)
     return [
-        _explanation(
-            job,
-            Estimate(values[:, i], pseudo[:, i], resolution[:, i], smoothed[:, i], variance[:, i]),
-            predictions[:, i],
-            target.names[i],
-            tuple(names[i] for names in target.row_names),
-        )
+        _explanation(job, found, slice(i, None, t), predictions[:, i], target.names[i], target.row_names)
         for i in range(t)
     ]
+
+
+class _Found:
+    """What has been found of each row and target, filled in as rows stop."""
+
+    def __init__(self, rows: int, groups: int, d: int) -> None:
+        self.n = np.zeros(rows, dtype=np.intp)
+        self.values, self.resolution = np.zeros((2, rows, d))
+        self.pseudo = np.zeros((rows, groups, d))
+        self.sizes = np.zeros((rows, groups))
+        self.smoothed, self.variance, self.radius = np.full((3, rows), np.nan)
+        self.converged = np.zeros(rows, dtype=np.bool_)
+
+    def record(self, where: Indices, rows: Indices, look: _Look) -> None:
+        """Keep the numbers of `rows` of a look, at positions `where`."""
+        estimate, groups = look.estimate, look.groups
+        self.n[where] = look.n
+        self.values[where] = look.values[rows]
+        self.resolution[where] = groups.resolution[rows]
+        self.pseudo[where, : groups.pseudo.shape[1]] = groups.pseudo[rows]
+        self.sizes[where, : groups.sizes.shape[1]] = groups.sizes[rows]
+        self.smoothed[where] = estimate.smoothed[rows]
+        self.variance[where] = estimate.variance[rows]
+        self.radius[where] = look.radius[rows]
+        self.converged[where] = look.is_reached[rows]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Look:
+    """The estimates after n draws, their error bounds, and which of them are good enough."""
+
+    n: int
+    estimate: Estimate
+    groups: Groups
+    values: Array
+    radius: Array
+    tolerance: Array
+
+    @property
+    def is_reached(self) -> Flags:
+        return np.asarray(self.radius <= self.tolerance)
 
 
 def _panels(job: Job, r: int, t: int) -> list[Indices]:
@@ -84,14 +118,44 @@ def _panels(job: Job, r: int, t: int) -> list[Indices]:
     return [np.arange(start, min(r, start + size)) for start in range(0, r, size)]
 
 
-def _estimate(job: Job, target: Target, rows: Indices, watch: Progress) -> tuple[Array, ...]:
-    """Estimates for some rows: the loop over chunks of draws and, inside, over blocks of rows."""
+def _sample(job: Job, target: Target, rows: Indices, found: _Found, watch: Progress) -> None:
+    """Draw from look to look; rows that have reached their tolerance leave, the others go on."""
     t = target.weights.shape[1]
-    layout = job.layout
-    sizes = layout.sizes(job.n)
-    state = job.method.start(len(rows) * t, sizes, job.factor, is_shared=job.is_shared)
+    state = job.method.start(len(rows) * t, job.layout.groups, job.factor, is_shared=job.is_shared)
     streams = [job.stream(None)] if job.is_shared else [job.stream(int(row)) for row in rows]
-    for chunk in layout.chunks(0, job.n, job.evaluation.batch_size):
+    drawn = 0
+    if isinstance(job.method, Certifying):
+        drawn = job.method.pilot(len(job.factor.free))
+        _advance(job, target, rows, state, streams, (0, drawn), watch)
+        job.method.end_pilot(state, drawn, job.stopping.looks[-1])
+    for n in job.stopping.looks:
+        _advance(job, target, rows, state, streams, (drawn, n), watch)
+        drawn = n
+        look = _look(job, state, n)
+        is_last = n == job.stopping.looks[-1]
+        done = look.is_reached.reshape(-1, t).all(axis=1) | is_last  # a row goes on until all its targets are there
+        found.record(_with_targets(rows[done], t), _with_targets(np.flatnonzero(done), t), look)
+        left = np.flatnonzero(~done)
+        if not len(left):
+            return
+        watch.expect(_still_to_draw(job, look, left, t))
+        state.keep(_with_targets(left, t))
+        rows = rows[left]
+        streams = streams if job.is_shared else [streams[row] for row in left]
+
+
+def _advance(
+    job: Job,
+    target: Target,
+    rows: Indices,
+    state: Any,
+    streams: list[Stream],
+    between: tuple[int, int],
+    watch: Progress,
+) -> None:
+    """Add the draws from one count to another: the loop over chunks of draws and, inside, over blocks of rows."""
+    t = target.weights.shape[1]
+    for chunk in job.layout.chunks(*between, job.evaluation.batch_size):
         shared = GroupedDraws(_draw(streams, chunk), is_shared=True) if job.is_shared else None
         block = max(1, job.evaluation.batch_size // chunk.n)
         for start in range(0, len(rows), block):
@@ -102,8 +166,34 @@ def _estimate(job: Job, target: Target, rows: Indices, watch: Progress) -> tuple
             watch.advance((part.stop - part.start) * chunk.n)
         if shared:
             job.method.update_shared(state, chunk.groups, shared)
-    done = job.method.finish(state, sizes, job.factor)
-    return done.values, done.pseudo, done.resolution, done.smoothed, done.variance
+
+
+def _look(job: Job, state: Any, n: int) -> _Look:
+    """Estimates after n draws, with the error bound that holds over all planned looks."""
+    sizes = job.layout.sizes(n)
+    estimate = job.method.finish(state, sizes, job.factor)
+    rows = len(estimate.values)
+    groups = Groups(
+        estimate.pseudo, np.broadcast_to(sizes, (rows, len(sizes))), estimate.resolution * job.design.is_net, None
+    )
+    values, miss = estimate.values, job.stopping.miss
+    if isinstance(job.method, Certifying):
+        values, radius = job.method.certify(state, estimate, job.factor, n, miss)
+    else:
+        radius = np.linalg.norm(groups.half_width(values, job.factor, miss) * job.factor.std, axis=1)
+    size = np.linalg.norm(values * job.factor.std, axis=1)
+    return _Look(n, estimate, groups, values, radius, job.stopping.tolerance(size, radius, estimate.spread))
+
+
+def _still_to_draw(job: Job, look: _Look, rows: Indices, t: int) -> int:
+    """Draws that rows will probably still need, for the progress bar."""
+    until = job.stopping.forecast(look.n, look.radius, look.tolerance).reshape(-1, t).max(axis=1)
+    return int((until[rows] - look.n).sum())
+
+
+def _with_targets(rows: Indices, t: int) -> Indices:
+    """Positions of rows among rows × targets."""
+    return (rows[:, None] * t + np.arange(t)).reshape(-1)
 
 
 def _draw(streams: list[Stream], chunk: Chunk) -> Array:
@@ -141,38 +231,45 @@ def _repeated(draws: GroupedDraws, t: int) -> GroupedDraws:
     return draws if draws.is_shared or t == 1 else GroupedDraws(np.repeat(draws.z, t, axis=0), is_shared=False)
 
 
-def _explanation(job: Job, estimate: Estimate, prediction: Array, name: str, row_names: tuple[str, ...]) -> Explanation:
+def _explanation(
+    job: Job,
+    found: _Found,
+    which: slice,
+    prediction: Array,
+    name: str,
+    row_names: tuple[tuple[str, ...], ...],
+) -> Explanation:
     """Numbers in the columns of the caller's table, with errors, names and provenance."""
     r, d = job.rows.shape
     free = job.factor.free
-    sizes = np.broadcast_to(job.layout.sizes(job.n), (r, job.layout.groups))
+    n = found.n[which]
     groups = Groups(
-        pseudo=_columns(estimate.pseudo, free, d),
-        sizes=sizes,
-        resolution=_columns(estimate.resolution * job.design.is_net, free, d),
-        row_keys=None if job.is_shared else np.arange(r),
+        found.pseudo[which], found.sizes[which], found.resolution[which], None if job.is_shared else np.arange(r)
     )
-    errors = groups.standard_error
     return Explanation(
         x=job.rows,
-        values=_columns(estimate.values, free, d),
-        standard_error=errors,
+        values=columns(found.values[which], free, d),
+        standard_error=columns(groups.standard_error, free, d),
         prediction=prediction,
-        smoothed=estimate.smoothed,
-        fidelity=_fidelity(estimate, errors[:, free], sizes, job.factor),
-        n_samples=np.full(r, job.n),
-        n_evaluations=np.full(r, job.n + 2),
-        degrees_of_freedom=np.full(r, job.layout.groups - 1.0),
+        smoothed=found.smoothed[which],
+        fidelity=_fidelity(found.values[which], found.variance[which], groups, job.factor),
+        radius=found.radius[which],
+        converged=found.converged[which],
+        n_samples=n,
+        n_evaluations=n + 2,
+        degrees_of_freedom=groups.degrees_of_freedom,
         feature_names=job.feature_names,
         output_name=name,
-        row_outputs=row_names,
+        row_outputs=tuple(names[which.start] for names in row_names),
         neighbourhood=job.neighbourhood,
         provenance=Provenance(
             method=job.method,
             design=job.design.name,
             seed=job.seed,
             draws="shared" if job.is_shared else "independent",
-            confidence=job.confidence,
+            confidence=job.stopping.confidence,
+            guarantee="certified" if isinstance(job.method, Certifying) else "approximate",
+            assumes=job.method.assumes if isinstance(job.method, Certifying) else "",
             dtype=job.dtype,
             batch_size=job.evaluation.batch_size,
             smoothlime=__version__,
@@ -181,19 +278,10 @@ def _explanation(job: Job, estimate: Estimate, prediction: Array, name: str, row
     )
 
 
-def _columns(free_columns: Array, free: Indices, d: int) -> Array:
-    """Columns of the perturbed features among all d; NaN for those held fixed."""
-    if len(free) == d:
-        return free_columns
-    columns = np.full((*free_columns.shape[:-1], d), np.nan)
-    columns[..., free] = free_columns
-    return columns
-
-
-def _fidelity(estimate: Estimate, errors: Array, sizes: Array, factor: Factor) -> Array:
+def _fidelity(values: Array, variance: Array, groups: Groups, factor: Factor) -> Array:
     """wᵀΣw / Var f in [0, 1]; what noise adds to wᵀΣw is taken off. A constant model is followed perfectly."""
-    noise = factor.whiten(errors) if factor.is_diagonal else standard_error(factor.whiten(estimate.pseudo), sizes)
-    explained = (factor.whiten(estimate.values) ** 2).sum(axis=1) - (noise**2).sum(axis=1)
+    noise = standard_error(factor.whiten(groups.pseudo), groups.sizes)
+    explained = (factor.whiten(values) ** 2).sum(axis=1) - (noise**2).sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        share = np.where(estimate.variance == 0, 1.0, explained / estimate.variance)
+        share = np.where(variance == 0, 1.0, explained / variance)
     return np.clip(share, 0.0, 1.0)

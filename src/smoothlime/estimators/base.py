@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from .._types import Array
+from .._types import Array, Indices
 from ..neighbourhood import Factor
 
 Rows = Any
@@ -77,21 +77,42 @@ class Estimate:
     """(r,) mean of the model over the neighbourhood, NaN where the method does not see it"""
     variance: Array
     """(r,) variance of the model over the neighbourhood, NaN likewise"""
+    spread: Array
+    """(r,) standard deviation of the model over the points that were evaluated: the scale of its slopes"""
+
+
+class State(Protocol):
+    """Sums of an estimator."""
+
+    def keep(self, rows: Indices) -> None:
+        """Forget all other rows."""
+        ...
 
 
 class Estimator(Protocol):
     """A method and its settings. States are its own; the loop only hands them back."""
 
-    name: ClassVar[str]
-    needs: ClassVar[Literal["values", "gradients"]]
-    designs: ClassVar[tuple[str, ...]]
+    @property
+    def name(self) -> str:
+        """What the method is called."""
+        ...
+
+    @property
+    def needs(self) -> Literal["values", "gradients"]:
+        """What it asks of the model."""
+        ...
+
+    @property
+    def designs(self) -> tuple[str, ...]:
+        """Designs it can use."""
+        ...
 
     def fewest(self, d: int, *, is_paired: bool) -> int:
         """Fewest draws that carry slopes and their errors for d features."""
         ...
 
-    def start(self, rows: int, sizes: Array, factor: Factor, *, is_shared: bool) -> Any:
-        """Empty sums for `rows` rows and the groups of `sizes`."""
+    def start(self, rows: int, groups: int, factor: Factor, *, is_shared: bool) -> Any:
+        """Empty sums for so many rows and groups."""
         ...
 
     def update(self, state: Any, rows: Rows, groups: slice, batch: Batch) -> None:
@@ -103,7 +124,7 @@ class Estimator(Protocol):
         ...
 
     def finish(self, state: Any, sizes: Array, factor: Factor) -> Estimate:
-        """Slopes of all draws so far, and what each group says."""
+        """Slopes of all draws so far, and what each group says; `sizes` (g,) of the groups drawn by now."""
         ...
 
 
@@ -123,6 +144,10 @@ class ValueSums:
         self.first[rows, groups] += centred.sum(axis=2)
         self.second[rows] += np.einsum("rgb,rgb->r", centred, centred)
         return centred
+
+    def keep(self, rows: Indices) -> None:
+        """Forget all other rows."""
+        self.pivot, self.first, self.second = self.pivot[rows], self.first[rows], self.second[rows]
 
     def mean(self, sizes: Array) -> Array:
         """Mean of the model, (r,)."""

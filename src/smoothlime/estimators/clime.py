@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from .._types import Array
+from .._types import Array, Indices
 from ..errors import InvalidArgument, SingularFit
 from ..neighbourhood import Factor
 from ..uncertainty.jackknife import pseudo_values
@@ -21,6 +21,14 @@ class _State:
         self.cross = np.zeros((rows, groups, d))
         self.total = np.zeros((copies, groups, d))
         self.gram = np.zeros((copies, groups, d, d))
+        self.is_shared = is_shared
+
+    def keep(self, rows: Indices) -> None:
+        """Forget all other rows."""
+        self.values.keep(rows)
+        self.cross = self.cross[rows]
+        if not self.is_shared:
+            self.total, self.gram = self.total[rows], self.gram[rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +62,9 @@ class CLime:
         """Twice the unknowns; the two halves of a pair tell a slope only one thing."""
         return (4 if is_paired else 2) * (d + 1)
 
-    def start(self, rows: int, sizes: Array, factor: Factor, *, is_shared: bool) -> _State:
+    def start(self, rows: int, groups: int, factor: Factor, *, is_shared: bool) -> _State:
         """Empty sums."""
-        return _State(rows, len(sizes), len(factor.free), is_shared=is_shared)
+        return _State(rows, groups, len(factor.free), is_shared=is_shared)
 
     def update(self, state: _State, rows: Rows, groups: slice, batch: Batch) -> None:
         """Add the products of draws and values."""
@@ -75,7 +83,7 @@ class CLime:
         """Slopes of all draws, and of all but each group."""
         n = sizes.sum()
         penalty = self._penalty(factor)
-        sums = (state.gram, state.total, state.cross, state.values.first)
+        sums = [each[:, : len(sizes)] for each in (state.gram, state.total, state.cross, state.values.first)]
         spread, with_values = _covariances(np.array([n]), *(each.sum(axis=1, keepdims=True) for each in sums))
         fit = _solve(spread + penalty, with_values, n)[:, 0]
         spread_without, with_values_without = _covariances(n - sizes, *(leave_one_out(each) for each in sums))
@@ -92,6 +100,7 @@ class CLime:
             resolution=residual[:, None] * factor.unwhitened_scale / n,
             smoothed=state.values.mean(sizes),
             variance=variance,
+            spread=np.sqrt(variance),
         )
 
     def _penalty(self, factor: Factor) -> Array:

@@ -7,15 +7,24 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from .._types import Array
+from .._types import Array, Indices
 from ..neighbourhood import Factor
-from .base import Batch, Estimate, GroupedDraws, Rows
+from .base import Batch, Estimate, GroupedDraws, Rows, ValueSums
 
 
 class _State:
     def __init__(self, rows: int, groups: int, d: int, *, is_shared: bool) -> None:
+        self.values = ValueSums(rows, groups)
         self.slopes = np.zeros((rows, groups, d))
         self.directions = np.zeros((1 if is_shared else rows, groups, d, d))
+        self.is_shared = is_shared
+
+    def keep(self, rows: Indices) -> None:
+        """Forget all other rows."""
+        self.values.keep(rows)
+        self.slopes = self.slopes[rows]
+        if not self.is_shared:
+            self.directions = self.directions[rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +48,13 @@ class Differences:
         """Two bases: with one, slopes leave no residual to judge them by."""
         return 4 * d
 
-    def start(self, rows: int, sizes: Array, factor: Factor, *, is_shared: bool) -> _State:
+    def start(self, rows: int, groups: int, factor: Factor, *, is_shared: bool) -> _State:
         """Empty sums."""
-        return _State(rows, len(sizes), len(factor.free), is_shared=is_shared)
+        return _State(rows, groups, len(factor.free), is_shared=is_shared)
 
     def update(self, state: _State, rows: Rows, groups: slice, batch: Batch) -> None:
         """Add the half differences of pairs, each along its direction."""
+        state.values.add(rows, groups, batch.values)
         half = (batch.values[..., 0::2] - batch.values[..., 1::2]) / 2
         z, along = batch.draws.pairs
         state.slopes[rows, groups] += along.times(half)
@@ -59,14 +69,15 @@ class Differences:
     def finish(self, state: _State, sizes: Array, factor: Factor) -> Estimate:
         """Slopes of all pairs, and what each group of pairs adds beyond them."""
         pairs = sizes / 2
-        m, d = pairs.sum(), state.slopes.shape[2]
-        slopes = state.slopes.sum(axis=1) / m
+        m, d = pairs.sum(), len(factor.free)
+        by_group, directions = state.slopes[:, : len(sizes)], state.directions[:, : len(sizes)]
+        slopes = by_group.sum(axis=1) / m
         # a group that looked along half the directions says half the slope; only the rest is its own error
-        if len(state.directions) == 1:
-            expected = (state.directions[0] @ slopes.T).transpose(2, 0, 1)
+        if state.is_shared:
+            expected = (directions[0] @ slopes.T).transpose(2, 0, 1)
         else:
-            expected = np.einsum("rgij,rj->rgi", state.directions, slopes)
-        residual = (state.slopes - expected) / pairs[:, None]
+            expected = np.einsum("rgij,rj->rgi", directions, slopes)
+        residual = (by_group - expected) / pairs[:, None]
         # a fit of d unknowns leaves residuals too small by 1 − d/m; the jackknife makes up for 1/g of it
         g = len(sizes)
         residual *= np.sqrt(max(1.0, m / (m - d) * (g - 1) / g))
@@ -77,4 +88,5 @@ class Differences:
             resolution=np.zeros_like(slopes),
             smoothed=nothing,
             variance=nothing,
+            spread=np.sqrt(state.values.variance(sizes)),
         )

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from .._types import Array
+from .._types import Array, Indices
 from ..neighbourhood import Factor
 from .base import Batch, Estimate, GroupedDraws, Rows, ValueSums
 
@@ -18,6 +18,11 @@ class _State:
         self.first = np.zeros((rows, groups, d))
         self.second = np.zeros((rows, d))
         self.scratch = np.empty(0)
+
+    def keep(self, rows: Indices) -> None:
+        """Forget all other rows."""
+        self.values.keep(rows)
+        self.first, self.second = self.first[rows], self.second[rows]
 
     def as_float64(self, gradients: Any) -> Array:
         """Gradients in float64, in memory that is kept: fresh pages cost more than the sums themselves."""
@@ -45,9 +50,9 @@ class SmoothGrad:
         """Two blocks: a mean and its error."""
         return 4 if is_paired else 2
 
-    def start(self, rows: int, sizes: Array, factor: Factor, *, is_shared: bool) -> _State:
+    def start(self, rows: int, groups: int, factor: Factor, *, is_shared: bool) -> _State:
         """Empty sums."""
-        return _State(rows, len(sizes), len(factor.free))
+        return _State(rows, groups, len(factor.free))
 
     def update(self, state: _State, rows: Rows, groups: slice, batch: Batch) -> None:
         """Add the gradients of a batch."""
@@ -64,13 +69,15 @@ class SmoothGrad:
         """Mean gradient of all draws and of each group."""
         n = sizes.sum()
         mean = state.first.sum(axis=1) / n
+        variance = state.values.variance(sizes)
         spread = np.sqrt(np.maximum(state.second / n - mean**2, 0.0))
         return Estimate(
             values=mean,
-            pseudo=state.first / sizes[:, None],
+            pseudo=state.first[:, : len(sizes)] / sizes[:, None],
             resolution=spread / n,
             smoothed=state.values.mean(sizes),
-            variance=state.values.variance(sizes),
+            variance=variance,
+            spread=np.sqrt(variance),
         )
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from .._types import Array
+from .._types import Array, Indices
 from ..neighbourhood import Factor
 from .base import Batch, Estimate, GroupedDraws, Rows, ValueSums, leave_one_out
 
@@ -17,6 +17,14 @@ class _State:
         self.values = ValueSums(rows, groups)
         self.cross = np.zeros((rows, groups, d))
         self.total = np.zeros((1 if is_shared else rows, groups, d))
+        self.is_shared = is_shared
+
+    def keep(self, rows: Indices) -> None:
+        """Forget all other rows."""
+        self.values.keep(rows)
+        self.cross = self.cross[rows]
+        if not self.is_shared:
+            self.total = self.total[rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +44,9 @@ class Stein:
         """Two blocks: a mean and its error."""
         return 4 if is_paired else 2
 
-    def start(self, rows: int, sizes: Array, factor: Factor, *, is_shared: bool) -> _State:
+    def start(self, rows: int, groups: int, factor: Factor, *, is_shared: bool) -> _State:
         """Empty sums."""
-        return _State(rows, len(sizes), len(factor.free), is_shared=is_shared)
+        return _State(rows, groups, len(factor.free), is_shared=is_shared)
 
     def update(self, state: _State, rows: Rows, groups: slice, batch: Batch) -> None:
         """Add the products of draws and values."""
@@ -54,8 +62,9 @@ class Stein:
     def finish(self, state: _State, sizes: Array, factor: Factor) -> Estimate:
         """Covariances of all draws and of each group."""
         n = sizes.sum()
-        others = leave_one_out(state.values.first) / (n - sizes)
-        by_group = factor.unwhiten(state.cross - others[:, :, None] * state.total)
+        cross, total, first = (each[:, : len(sizes)] for each in (state.cross, state.total, state.values.first))
+        others = leave_one_out(first) / (n - sizes)
+        by_group = factor.unwhiten(cross - others[:, :, None] * total)
         variance = state.values.variance(sizes)
         return Estimate(
             values=by_group.sum(axis=1) / n,
@@ -63,4 +72,5 @@ class Stein:
             resolution=np.sqrt(variance)[:, None] * factor.unwhitened_scale / n,
             smoothed=state.values.mean(sizes),
             variance=variance,
+            spread=np.sqrt(variance),
         )

@@ -20,6 +20,11 @@ class EstimatorModel:
     outputs: tuple[str, ...]
     feature_names: tuple[str, ...] | None
 
+    @property
+    def output_range(self) -> tuple[float, float] | None:
+        """Range that no output leaves, where it is known."""
+        return (0.0, 1.0) if self.ask == "predict_proba" else None
+
     def values(self, points: Points) -> Any:
         """Outputs at each point, (n, k)."""
         with warnings.catch_warnings():

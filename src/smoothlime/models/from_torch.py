@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,13 +16,28 @@ from ..errors import InvalidArgument, ModelError
 class TorchModel:
     """A module in evaluation mode; its parameters and their `requires_grad` are left as they are."""
 
-    forward: Callable[[Any], Any]
+    module: Any
+    is_probability: bool
     torch: Any
     dtype: np.dtype[Any]
     tensor_dtype: Any
     device: Any
     feature_names: tuple[str, ...] | None
     outputs: tuple[str, ...] = ()
+
+    @property
+    def output_range(self) -> tuple[float, float] | None:
+        """Range that no output leaves, where it is known."""
+        return (0.0, 1.0) if self.is_probability else None
+
+    def forward(self, points: Any) -> Any:
+        """The module's outputs, with a softmax or a sigmoid on top where probabilities are wanted."""
+        out = self.module(points)
+        if not self.is_probability:
+            return out
+        if out.ndim == 1 or out.shape[1] == 1:
+            return self.torch.sigmoid(out)
+        return self.torch.softmax(out, dim=1)
 
     def values(self, points: Points) -> Any:
         """Outputs at each point, (n, k)."""
@@ -79,14 +93,8 @@ def from_torch(module: Any, *, output: str | None, feature_names: tuple[str, ...
     where = torch.device("cpu" if parameter is None else parameter.device)
     dtype = np.dtype(np.float64 if tensor_dtype == torch.float64 else np.float32)
 
-    def probabilities(points: Any) -> Any:
-        logits = module(points)
-        if logits.ndim == 1 or logits.shape[1] == 1:
-            return torch.sigmoid(logits)
-        return torch.softmax(logits, dim=1)
-
-    forward = probabilities if output == "probability" else module
-    return TorchModel(forward, torch, dtype, tensor_dtype, torch.device(device or where), feature_names)
+    is_probability = output == "probability"
+    return TorchModel(module, is_probability, torch, dtype, tensor_dtype, torch.device(device or where), feature_names)
 
 
 def _check_evaluation_mode(module: Any) -> None:

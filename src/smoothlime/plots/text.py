@@ -90,6 +90,8 @@ def footer(e: Explanation) -> str:
     drawn = sorted({int(n) for n in e.n_samples})
     count = f"{drawn[0]:,}" if len(drawn) == 1 else f"{drawn[0]:,} to {drawn[-1]:,}"
     kind = "indicative: fewer than 256 draws" if e.is_indicative.any() else "approximate"
+    if e.provenance.guarantee == "certified":
+        kind += f"; radius {e.radius.max():.2g} at most, certified for {e.provenance.assumes}"
     drawn_as = "" if e.design == e.method else f"{e.design} "
     return f"{e.method}, {count} {drawn_as}draws per row, seed {e.seed}; ± is a {CONFIDENCE:.0%} interval ({kind})"
 

@@ -24,17 +24,24 @@ def pseudo_values(together: Array, without: Array, sizes: Array) -> Array:
 
 
 def standard_error(pseudo: Array, sizes: Array) -> Array:
-    """√Var of the estimate (r, d) from its pseudo-values (r, g, d) and group sizes (g,) or (r, g)."""
+    """√Var of the estimate (r, d) from its pseudo-values (r, g, d) and group sizes (g,) or (r, g).
+
+    Groups of size 0 have not been drawn yet and do not count.
+    """
     share = _shares(sizes)
     centre = (share * pseudo).sum(axis=1, keepdims=True)
-    return np.sqrt((share / (1 - share) * (pseudo - centre) ** 2).mean(axis=1))
+    filled = (share > 0).sum(axis=1)
+    return np.sqrt((share / (1 - share) * (pseudo - centre) ** 2).sum(axis=1) / filled)
 
 
-def skewness(pseudo: Array) -> Array:
-    """Skewness (r,) of what the groups say along one direction, (r, g)."""
-    centred = pseudo - pseudo.mean(axis=1, keepdims=True)
-    second = (centred**2).mean(axis=1)
-    third = (centred**3).mean(axis=1)
+def skewness(pseudo: Array, sizes: Array) -> Array:
+    """Skewness (r,) of what the groups, of sizes (r, g), say along one direction, (r, g)."""
+    filled = sizes > 0
+    count = filled.sum(axis=1)
+    mean = (pseudo * filled).sum(axis=1) / count
+    centred = (pseudo - mean[:, None]) * filled
+    second = (centred**2).sum(axis=1) / count
+    third = (centred**3).sum(axis=1) / count
     return np.divide(third, second**1.5, out=np.zeros_like(third), where=second > 0)
 
 

@@ -1,0 +1,56 @@
+"""`smoothlime plan`: how many draws an error takes."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import click
+
+
+@click.command("plan", short_help="How many draws an error takes, before any is made.")
+@click.argument("method", type=click.Choice(["smoothgrad", "stein", "clime"]))
+@click.option("--eps", type=float, help="L2 error wanted, of standardised slopes.")
+@click.option("--draws", "n_samples", type=int, help="Instead of --eps: the draws whose error to tell.")
+@click.option("--confidence", type=float, default=0.95, show_default=True)
+@click.option("--features", "d", type=int, help="Number of perturbed features.")
+@click.option("--sigma", type=float, help="Standard deviation of the neighbourhood.")
+@click.option("--range", "output_range", type=float, nargs=2, help="Lowest and highest output, e.g. 0 1.")
+@click.option("--gradient-bound", type=float, help="Largest length of the gradient.")
+@click.option("--gradient-lipschitz", type=float, help="Largest change of the gradient per unit of distance.")
+@click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
+def command(
+    method: str,
+    eps: float | None,
+    n_samples: int | None,
+    confidence: float,
+    d: int | None,
+    sigma: float | None,
+    output_range: tuple[float, float] | None,
+    gradient_bound: float | None,
+    gradient_lipschitz: float | None,
+    as_json: bool,
+) -> None:
+    """How many iid draws guarantee an error, before any is made.
+
+    \b
+    smoothlime plan stein --eps 0.05 --features 10 --range 0 1
+    smoothlime plan smoothgrad --eps 0.05 --gradient-bound 2 --sigma 0.5
+    """
+    from ..guarantees import plan
+
+    found = plan(
+        method,
+        eps=eps,
+        n_samples=n_samples,
+        confidence=confidence,
+        d=d,
+        sigma=sigma,
+        output_range=output_range,
+        gradient_bound=gradient_bound,
+        gradient_lipschitz=gradient_lipschitz,
+    )
+    if as_json:
+        click.echo(json.dumps({**dataclasses.asdict(found), "kind": found.kind}))
+    else:
+        click.echo(str(found))

@@ -1,0 +1,286 @@
+"""Estimators with finite-sample error bounds: the same sums, and beside them what a bound needs.
+
+The first draws are a pilot: they set where terms are measured from and how bounds are tuned, and are then left out
+of what is bounded, because tuning must not depend on the draws it is used on. Two bounds compete at each look, one
+fixed beforehand and one that adapts to the variance seen; each may spend half of the chance to miss.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import log, sqrt
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+
+import numpy as np
+
+from .._types import Array, Indices
+from ..errors import ModelError
+from ..neighbourhood import Factor
+from ..uncertainty import bounds
+from .base import Batch, Estimate, Estimator, GroupedDraws, Rows
+from .clime import CLime
+from .smoothgrad import SmoothGrad
+from .stein import Stein
+
+
+@runtime_checkable
+class Certifying(Estimator, Protocol):
+    """An estimator that also bounds its own error."""
+
+    @property
+    def assumes(self) -> str:
+        """What must be true of the model for the bound to hold."""
+        ...
+
+    def pilot(self, d: int) -> int:
+        """Draws that tune the bounds."""
+        ...
+
+    def end_pilot(self, state: Any, n: int, cap: int) -> None:
+        """Fix, after n pilot draws, all that must not depend on the draws to come, of which there are at most cap."""
+        ...
+
+    def certify(self, state: Any, estimate: Estimate, factor: Factor, n: int, miss: float) -> tuple[Array, Array]:
+        """Slopes (r, f) and a radius (r,), standardised, which holds the truth with probability 1 − miss."""
+        ...
+
+
+class _GradientState:
+    def __init__(self, base: Any, rows: int, std: Array) -> None:
+        self.base = base
+        self.std = std
+        self.n_pilot = 0  # 0 while the pilot lasts
+        self.pilot = np.zeros((rows, len(std)))
+        self.pilot_squares = np.zeros(rows)
+        self.first = np.zeros((rows, len(std)))
+        self.squares = np.zeros(rows)
+
+    def keep(self, rows: Indices) -> None:
+        """Forget all other rows."""
+        self.base.keep(rows)
+        self.pilot, self.pilot_squares = self.pilot[rows], self.pilot_squares[rows]
+        self.first, self.squares = self.first[rows], self.squares[rows]
+
+
+@dataclass(frozen=True, slots=True)
+class CertifiedSmoothGrad:
+    """Mean gradient with a bound on its error, from a bound on the length of every gradient."""
+
+    gradient_bound: float
+    base: SmoothGrad = field(default_factory=SmoothGrad)
+
+    name: ClassVar[str] = "smoothgrad"
+    needs: ClassVar[Literal["values", "gradients"]] = "gradients"
+    designs: ClassVar[tuple[str, ...]] = ("iid",)
+
+    @property
+    def assumes(self) -> str:
+        """What must be true of the model."""
+        return f"gradients no longer than {self.gradient_bound:g}, and a model without jumps"
+
+    def fewest(self, d: int, *, is_paired: bool) -> int:
+        """A pilot and as much again."""
+        return 2 * self.pilot(d)
+
+    def pilot(self, d: int) -> int:
+        """Enough to see a mean and a variance."""
+        return 64
+
+    def start(self, rows: int, groups: int, factor: Factor, *, is_shared: bool) -> _GradientState:
+        """Empty sums."""
+        return _GradientState(self.base.start(rows, groups, factor, is_shared=is_shared), rows, factor.std)
+
+    def update(self, state: _GradientState, rows: Rows, groups: slice, batch: Batch) -> None:
+        """Add gradients, standardised, to the pilot while it lasts and then to what is bounded."""
+        self.base.update(state.base, rows, groups, batch)
+        raw = batch.gradients.reshape(len(batch.values), -1, len(state.std)).astype(np.float64)
+        longest = sqrt((raw**2).sum(axis=2).max())
+        if longest > self.gradient_bound * (1 + 1e-6):
+            msg = (
+                f"the model has a gradient of length {longest:.6g}, beyond gradient_bound={self.gradient_bound:g}:"
+                " the promise would be void. Give a bound that holds everywhere; gradient_bound(model) computes one"
+            )
+            raise ModelError(msg)
+        terms = raw * state.std
+        if state.n_pilot:
+            away = terms - state.pilot[rows, None, :]
+            state.first[rows] += away.sum(axis=1)
+            state.squares[rows] += (away**2).sum(axis=(1, 2))
+        else:
+            state.pilot[rows] += terms.sum(axis=1)
+            state.pilot_squares[rows] += (terms**2).sum(axis=(1, 2))
+
+    def update_shared(self, state: _GradientState, groups: slice, draws: GroupedDraws) -> None:
+        """Pass on."""
+        self.base.update_shared(state.base, groups, draws)
+
+    def end_pilot(self, state: _GradientState, n: int, cap: int) -> None:
+        """Fix the centre from which gradients are measured and the variance that tunes λ."""
+        state.n_pilot = n
+        state.pilot = state.pilot / n
+        state.pilot_squares = np.maximum(state.pilot_squares / n - (state.pilot**2).sum(axis=1), 0.0)
+
+    def finish(self, state: _GradientState, sizes: Array, factor: Factor) -> Estimate:
+        """As without a certificate."""
+        return self.base.finish(state.base, sizes, factor)
+
+    def certify(
+        self, state: _GradientState, estimate: Estimate, factor: Factor, n: int, miss: float
+    ) -> tuple[Array, Array]:
+        """The mean of all gradients; the smaller of the ball bound and the empirical Bernstein bound."""
+        length = self.gradient_bound * float(state.std.max())
+        fixed = bounds.ball_radius(length, n, miss / 2)
+        main = n - state.n_pilot
+        level = log(2 / (miss / 2))
+        reach = length + np.linalg.norm(state.pilot, axis=1)
+        tilt = bounds.best_tilt(level, reach, main, state.pilot_squares)
+        adaptive = reach * level / (tilt * main)
+        adaptive += bounds.vector_tilt(tilt) * state.squares / (reach * tilt * main)
+        # the bound is for the mean without the pilot; what is reported may lie a little apart from it
+        apart = np.linalg.norm(estimate.values * state.std - state.pilot - state.first / main, axis=1)
+        return estimate.values, np.minimum(fixed, adaptive + apart)
+
+
+class _ValueState:
+    def __init__(self, base: Any, rows: int, d: int) -> None:
+        self.base = base
+        self.cross = np.zeros((rows, d))  # Σ z (f − middle), all draws: Stein's estimate
+        self.n_pilot = 0
+        # sums of the pilot's least squares
+        self.gram = np.zeros((rows, d + 1, d + 1))
+        self.moments = np.zeros((rows, d + 1))
+        # fixed by the pilot
+        self.line = np.zeros((rows, d + 1))
+        self.clip = np.zeros(rows)
+        self.bias = np.zeros(rows)
+        self.variance = np.zeros(rows)
+        # sums of clipped terms after the pilot
+        self.first = np.zeros((rows, d))
+        self.squares = np.zeros((rows, d))
+
+    def keep(self, rows: Indices) -> None:
+        """Forget all other rows."""
+        self.base.keep(rows)
+        for name in ("cross", "gram", "moments", "line", "clip", "bias", "variance", "first", "squares"):
+            setattr(self, name, getattr(self, name)[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class CertifiedValues:
+    """Stein or C-LIME with a bound on its error, from the range of the model's output."""
+
+    base: CLime | Stein
+    low: float
+    high: float
+
+    needs: ClassVar[Literal["values", "gradients"]] = "values"
+    designs: ClassVar[tuple[str, ...]] = ("iid",)
+
+    @property
+    def name(self) -> str:
+        """Name of the estimator."""
+        return self.base.name
+
+    @property
+    def assumes(self) -> str:
+        """What must be true of the model."""
+        return f"outputs between {self.low:g} and {self.high:g}"
+
+    def fewest(self, d: int, *, is_paired: bool) -> int:
+        """A pilot and as much again."""
+        return 2 * self.pilot(d)
+
+    def pilot(self, d: int) -> int:
+        """Enough for a least-squares line."""
+        return max(64, 8 * (d + 1))
+
+    def start(self, rows: int, groups: int, factor: Factor, *, is_shared: bool) -> _ValueState:
+        """Empty sums."""
+        return _ValueState(self.base.start(rows, groups, factor, is_shared=is_shared), rows, len(factor.free))
+
+    def update(self, state: _ValueState, rows: Rows, groups: slice, batch: Batch) -> None:
+        """Add values to the pilot's line while it lasts, and then residuals from it, clipped."""
+        self.base.update(state.base, rows, groups, batch)
+        least, most = float(batch.values.min()), float(batch.values.max())
+        slack = 1e-6 * (self.high - self.low)  # a float32 softmax may exceed 1 by its rounding
+        if least < self.low - slack or most > self.high + slack:
+            worst = least if least < self.low - slack else most
+            msg = (
+                f"the model returned {worst:.6g}, outside output_range=({self.low:g}, {self.high:g}):"
+                " the promise would be void. Give a range that no output leaves"
+            )
+            raise ModelError(msg)
+        r = len(batch.values)
+        z = batch.draws.z.reshape(len(batch.draws.z), -1, batch.draws.z.shape[-1])
+        f = batch.values.reshape(r, -1) - (self.low + self.high) / 2
+        state.cross[rows] += batch.draws.times(f.reshape(batch.values.shape)).sum(axis=1)
+        if state.n_pilot:
+            line = state.line[rows]
+            residual = f - line[:, :1] - np.matmul(z, line[:, 1:, None])[..., 0]
+            limit = state.clip[rows, None, None]
+            terms = np.clip(z * residual[:, :, None], -limit, limit)
+            state.first[rows] += terms.sum(axis=1)
+            state.squares[rows] += (terms**2).sum(axis=1)
+        else:
+            with_one = np.concatenate([np.ones((*z.shape[:2], 1)), z], axis=2)
+            state.gram[rows] += with_one.swapaxes(1, 2) @ with_one
+            state.moments[rows] += np.matmul(f[:, None, :], with_one)[:, 0]
+            state.variance[rows] += (f**2).sum(axis=1)
+
+    def update_shared(self, state: _ValueState, groups: slice, draws: GroupedDraws) -> None:
+        """Pass on."""
+        self.base.update_shared(state.base, groups, draws)
+
+    def end_pilot(self, state: _ValueState, n: int, cap: int) -> None:
+        """Fix the line from which residuals are measured, and where terms are clipped."""
+        state.n_pilot = n
+        half = (self.high - self.low) / 2
+        line: Array = np.linalg.solve(state.gram, state.moments[..., None])[..., 0].astype(np.float64)
+        state.variance = np.maximum(state.variance - (line * state.moments).sum(axis=1), 0.0) / n
+        line[:, 0] = np.clip(line[:, 0], -half, half)
+        state.line = line
+        offset, slope = half + np.abs(line[:, 0]), np.linalg.norm(line[:, 1:], axis=1)
+        q = sqrt(2 * log(cap))
+        state.clip = offset * q + slope * q**2
+        state.bias = bounds.clipping_bias(q, offset, slope)
+
+    def finish(self, state: _ValueState, sizes: Array, factor: Factor) -> Estimate:
+        """As without a certificate."""
+        return self.base.finish(state.base, sizes, factor)
+
+    def certify(
+        self, state: _ValueState, estimate: Estimate, factor: Factor, n: int, miss: float
+    ) -> tuple[Array, Array]:
+        """Stein: the better bounded of two estimates. C-LIME: least squares, by its distance to the nearer of them."""
+        stein = state.cross / n
+        d = stein.shape[1]
+        fixed = np.full(len(stein), bounds.stein_radius(self.high - self.low, d, n, miss / 2))
+        adjusted, adaptive = self._adjusted(state, n - state.n_pilot, miss / 2)
+        if isinstance(self.base, Stein):
+            better = adaptive < fixed
+            slopes = np.where(better[:, None], adjusted, stein)
+            radius = np.where(better, adaptive, fixed)
+        else:
+            slopes = factor.whiten(estimate.values)
+            radius = np.minimum(
+                fixed + np.linalg.norm(slopes - stein, axis=1), adaptive + np.linalg.norm(slopes - adjusted, axis=1)
+            )
+        return factor.unwhiten(slopes), radius * standardising_factor(factor)
+
+    def _adjusted(self, state: _ValueState, main: int, delta: float) -> tuple[Array, Array]:
+        """Stein's estimate of what the pilot's line leaves, and its empirical Bernstein radius."""
+        d = state.first.shape[1]
+        level = log(2 * d / delta)
+        limit = state.clip[:, None]
+        # Var of z·residual is about that of the residual: enough to tune λ
+        tilt = bounds.best_tilt(level, limit, main, state.variance[:, None])
+        by_feature = limit * level / (tilt * main) + bounds.scalar_tilt(tilt) * state.squares / (limit * tilt * main)
+        radius = np.linalg.norm(by_feature + state.bias[:, None], axis=1)
+        return state.line[:, 1:] + state.first / main, radius
+
+
+def standardising_factor(factor: Factor) -> float:
+    """‖D^½ L⁻ᵀ‖, D = diag Σ: carries an L2 bound per draw over to standardised slopes; 1 for diagonal Σ."""
+    if factor.is_diagonal:
+        return 1.0
+    return float(np.linalg.norm(factor.inverse * factor.std, ord=2))

@@ -1,0 +1,164 @@
+"""gradient_bound: how long a model's gradient can be, anywhere, from its weights. Never from a sampled maximum."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from ..errors import InvalidArgument, WrongType
+from ..models.from_torch import TorchModel
+
+SLOPES = {
+    "ReLU": 1.0,
+    "ReLU6": 1.0,
+    "Tanh": 1.0,
+    "Sigmoid": 0.25,
+    "Softplus": 1.0,
+    "Softsign": 1.0,
+    "LogSigmoid": 1.0,
+    "CELU": 1.0,
+    "Hardtanh": 1.0,
+    "Hardsigmoid": 1 / 6,
+    "Hardswish": 1.5,
+    "SELU": 1.7581,
+    "SiLU": 1.0999,
+    "GELU": 1.13,
+    "Mish": 1.089,
+    "Identity": 1.0,
+    "Flatten": 1.0,
+    "Dropout": 1.0,
+}
+"""Largest slope of each activation, rounded up; dropout is the identity in evaluation mode."""
+
+SIGMOID = 0.25
+SOFTMAX = sqrt(2) / 4
+"""Largest length of the gradient of one softmax probability with respect to the logits."""
+
+
+def gradient_bound(model: Any, *, output: str | None = None) -> float:
+    """Bound on the length of the gradient of any single output, everywhere.
+
+    Exact for linear models and binary logistic regression. For a torch `Sequential` the product of the layers'
+    spectral norms and the activations' largest slopes: valid, and loose for deep networks.
+
+    Parameters
+    ----------
+    output
+        `"probability"` or `"margin"` for classifiers; for a torch module `"probability"` puts a softmax or sigmoid
+        on top. By default what `explain` explains by default.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LinearRegression
+    >>> gradient_bound(LinearRegression().fit([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [0.0, 3.0, 4.0]))
+    5.0
+    """
+    if output not in (None, "probability", "margin"):
+        msg = f"output must be 'probability' or 'margin'; got {output!r}"
+        raise InvalidArgument(msg)
+    if isinstance(model, TorchModel):
+        return _network(model.module, is_probability=model.is_probability or output == "probability")
+    kinds = {f"{cls.__module__}.{cls.__qualname__}" for cls in type(model).__mro__}
+    if "torch.nn.modules.module.Module" in kinds:
+        return _network(model, is_probability=output == "probability")
+    if hasattr(model, "coef_"):
+        return _linear(model, output)
+    msg = (
+        f"no bound is known for a {type(model).__name__}: linear models, logistic regression and torch Sequential"
+        " networks have one. Give gradient_bound= yourself if you can prove one"
+    )
+    raise WrongType(msg)
+
+
+def _linear(model: Any, output: str | None) -> float:
+    weights = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))
+    longest = float(np.linalg.norm(weights, axis=1).max())
+    kind = type(model).__name__
+    if not hasattr(model, "classes_") or output == "margin":
+        if kind not in _LINEAR and not hasattr(model, "decision_function"):
+            msg = (
+                f"a {kind} has coefficients, but its prediction may not be linear in the features; give your own bound"
+            )
+            raise WrongType(msg)
+        return longest
+    if kind not in ("LogisticRegression", "LogisticRegressionCV"):
+        msg = f"the probabilities of a {kind} are not known to be logistic; use output='margin', or give your own bound"
+        raise WrongType(msg)
+    if len(weights) == 1:
+        return SIGMOID * longest
+    return SOFTMAX * float(np.linalg.norm(weights, ord=2))
+
+
+_LINEAR = (
+    "LinearRegression",
+    "Ridge",
+    "RidgeCV",
+    "Lasso",
+    "LassoCV",
+    "ElasticNet",
+    "ElasticNetCV",
+    "Lars",
+    "LassoLars",
+    "BayesianRidge",
+    "ARDRegression",
+    "HuberRegressor",
+    "SGDRegressor",
+    "TheilSenRegressor",
+    "QuantileRegressor",
+    "LinearSVR",
+    "PLSRegression",
+)
+
+
+def _network(module: Any, *, is_probability: bool) -> float:
+    layers = _layers(module)
+    linear = [layer for layer in layers if type(layer).__name__ == "Linear"]
+    if not linear:
+        msg = "the network has no linear layer to bound"
+        raise WrongType(msg)
+    bound = 1.0
+    for layer in layers[:-1]:
+        bound *= _slope(layer)
+    last = layers[-1]
+    if type(last).__name__ != "Linear":
+        one_output = linear[-1].out_features == 1
+        top = SIGMOID if one_output else SOFTMAX
+        return bound * _slope(last) * (top if is_probability else 1.0)
+    weights = last.weight.detach().cpu().double().numpy()
+    if is_probability:
+        top = SIGMOID * np.linalg.norm(weights) if len(weights) == 1 else SOFTMAX * np.linalg.norm(weights, ord=2)
+        return float(bound * top)
+    return float(bound * np.linalg.norm(weights, axis=1).max())  # one output sees one row of the last layer
+
+
+def _layers(module: Any) -> list[Any]:
+    """The layers of nested Sequentials in order; anything else is a layer of its own."""
+    if type(module).__name__ == "Sequential":
+        return [layer for part in module for layer in _layers(part)]
+    return [module]
+
+
+def _slope(layer: Any) -> float:
+    """Largest factor by which a layer can lengthen a vector."""
+    kind = type(layer).__name__
+    home = type(layer).__module__
+    if not home.startswith("torch.nn.modules"):
+        msg = f"the network has a {kind} of its own making, whose slope is not known; give your own gradient_bound"
+        raise WrongType(msg)
+    if kind == "Linear":
+        return float(np.linalg.norm(layer.weight.detach().cpu().double().numpy(), ord=2))
+    if kind == "BatchNorm1d":
+        gain = 1.0 if layer.weight is None else layer.weight.detach().abs()
+        return float((gain / (layer.running_var + layer.eps).sqrt()).max())
+    if kind == "ELU":
+        return max(1.0, float(layer.alpha))
+    if kind == "LeakyReLU":
+        return max(1.0, abs(float(layer.negative_slope)))
+    if kind == "Softmax":
+        return SOFTMAX
+    if kind in SLOPES:
+        return SLOPES[kind]
+    msg = f"the largest slope of a {kind} layer is not known; give your own gradient_bound"
+    raise WrongType(msg)

@@ -1,0 +1,109 @@
+"""Finite-sample error bounds: no limit theorem, only what is assumed of the model.
+
+All errors are L2 norms of slopes per standard normal draw (diagonal Σ: standardised slopes). `delta` is the chance
+that a bound fails. Draws must be iid. The statements and their proofs are in docs/theory/bounds.md.
+"""
+
+from __future__ import annotations
+
+from math import ceil, log, pi, sqrt
+
+import numpy as np
+
+from .._types import Array
+
+KAPPA = 1.61
+"""t·y is sub-Gaussian with variance proxy KAPPA·b² for t ~ N(0, 1) and any |y| ≤ b; the least such is 1.6087."""
+
+LARGEST_TILT = 0.9
+"""Largest λ of the empirical Bernstein bounds; their ψ grows without bound towards 1."""
+
+
+def ball_radius(bound: float, n: float, delta: float) -> float:
+    """Error of a mean of n vectors in a ball of radius `bound`: bound·√(2 ln(2/δ)/n), whatever the dimension."""
+    return bound * sqrt(2 * log(2 / delta) / n)
+
+
+def ball_samples(bound: float, eps: float, delta: float) -> int:
+    """Draws for which `ball_radius` is at most eps."""
+    return ceil(2 * (bound / eps) ** 2 * log(2 / delta))
+
+
+def lipschitz_radius(lipschitz: float, d: int, n: float, delta: float) -> float:
+    """Error of a mean gradient that is `lipschitz` in the draws: lipschitz·(√d + √(2 ln(1/δ)))/√n."""
+    return lipschitz * (sqrt(d) + sqrt(2 * log(1 / delta))) / sqrt(n)
+
+
+def lipschitz_samples(lipschitz: float, d: int, eps: float, delta: float) -> int:
+    """Draws for which `lipschitz_radius` is at most eps."""
+    return ceil((lipschitz / eps) ** 2 * (sqrt(d) + sqrt(2 * log(1 / delta))) ** 2)
+
+
+def stein_radius(output_range: float, d: int, n: float, delta: float) -> float:
+    """Error of Stein's estimate, centred on the middle of the range: (B/2)·√(κ/n)·√(d + 2√(dt) + 2t), t = ln(1/δ)."""
+    t = log(1 / delta)
+    return output_range / 2 * sqrt(KAPPA / n) * sqrt(d + 2 * sqrt(d * t) + 2 * t)
+
+
+def stein_samples(output_range: float, d: int, eps: float, delta: float) -> int:
+    """Draws for which `stein_radius` is at most eps."""
+    t = log(1 / delta)
+    return ceil(KAPPA * (output_range / (2 * eps)) ** 2 * (d + 2 * sqrt(d * t) + 2 * t))
+
+
+def least_squares_radius(output_range: float, d: int, n: float, delta: float) -> float:
+    """Error of least squares with intercept, before seeing any draw; infinite while n is too small to say.
+
+    Valid but loose: `stein_radius` plans better, and after a run the distance to a certified estimate is known.
+    """
+    level = log(6 / delta)
+    lowest = (sqrt(n - 1) - sqrt(d) - sqrt(2 * level)) / sqrt(n) if n > 1 else 0.0
+    if lowest <= 0:
+        return float("inf")
+    eta = (sqrt(d) + sqrt(2 * level)) / sqrt(n)
+    tau = 2 * sqrt(level / n) + 2 * level / n
+    across = 0.0 if d == 1 else (1 + tau) * (sqrt(d - 1) + sqrt(2 * level)) ** 2 / n
+    omega = sqrt(tau**2 + across)
+    mean = sqrt(2 / pi)
+    return output_range / 2 * (sqrt(KAPPA) * eta + mean * omega + eta * (1 + mean * eta)) / lowest**2
+
+
+def least_squares_samples(output_range: float, d: int, eps: float, delta: float) -> int:
+    """Fewest draws for which `least_squares_radius` is at most eps; it falls with n, so bisection finds them."""
+    high = 2
+    while least_squares_radius(output_range, d, high, delta) > eps:
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if least_squares_radius(output_range, d, middle, delta) > eps else (low, middle)
+    return high
+
+
+def scalar_tilt(tilt: Array) -> Array:
+    """ψ_E(λ) = −ln(1 − λ) − λ: exp(λξ − ψ_E(λ)ξ²) ≤ 1 + λξ for ξ ≥ −1 (Fan, Grama and Liu, 2015)."""
+    return -np.log1p(-tilt) - tilt
+
+
+def vector_tilt(tilt: Array) -> Array:
+    """ψ_V(λ) = ln(e^λ − 2λ) − ln(1 − λ), the same for vectors of length at most 1."""
+    return np.log(np.exp(tilt) - 2 * tilt) - np.log1p(-tilt)
+
+
+def best_tilt(level: float, reach: Array, n: float, variance: Array) -> Array:
+    """The λ that would be best if the pilot's variance were the truth; any λ fixed before the draws is valid."""
+    with np.errstate(divide="ignore"):
+        return np.minimum(LARGEST_TILT, np.sqrt(2 * level * reach**2 / (n * variance)))
+
+
+def clipping_bias(level: float, offset: Array, slope: Array) -> Array:
+    """Largest shift of E[t·r] when t·r is clipped at ±level·(offset + slope·level), for t ~ N(0, 1).
+
+    r is the residual of a bounded model from a line with slope of length `slope`, and the line's middle is at most
+    `offset` away from either end of the model's range: |r| ≤ offset + slope·|u| for some u ~ N(0, 1).
+    """
+    density = np.exp(-(level**2) / 2) / sqrt(2 * pi)
+    from scipy.special import ndtr
+
+    tail = ndtr(-level)
+    return 2 * offset * (density - level * tail) + 2 * slope * (level * density + (1 - level**2) * tail)

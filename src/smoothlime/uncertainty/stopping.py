@@ -1,0 +1,62 @@
+"""When to stop drawing: planned looks at the data, and the tolerance that each look is held against.
+
+Stopping as soon as an error bar looks small enough is a bet that one wins too often: the smallest of many noisy
+error bars is too small. So looks are planned beforehand, at 256, 512, 1024, ... draws and at the cap, and each
+of the K looks may miss with probability δ/K only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._types import Array, Flags
+
+FIRST_LOOK = 256
+"""Draws before the first look. A model whose gradient lives in 2% of the draws is missed by 28% of runs at 64."""
+
+AUTOMATIC_ATOL = 0.01
+"""Absolute tolerance, as a share of the model's standard deviation over the neighbourhood."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    """The looks that are planned, and the L2 error, in standardised units, that ends the drawing of a row."""
+
+    looks: tuple[int, ...]
+    rtol: float
+    atol: float | None
+    """None: AUTOMATIC_ATOL of the model's standard deviation nearby"""
+    confidence: float
+
+    @property
+    def miss(self) -> float:
+        """Chance of a miss that each look may spend."""
+        return (1 - self.confidence) / len(self.looks)
+
+    def tolerance(self, size: Array, radius: Array, spread: Array) -> Array:
+        """Largest error (r,) that is good enough: atol, or rtol of a slope that is at least ‖ŵ‖ − radius."""
+        absolute = AUTOMATIC_ATOL * spread if self.atol is None else np.full(len(size), self.atol)
+        return np.maximum(absolute, self.rtol * (size - radius))
+
+    def is_reached(self, size: Array, radius: Array, spread: Array) -> Flags:
+        """Whether each row's error bound (r,) is within its tolerance."""
+        return np.asarray(radius <= self.tolerance(size, radius, spread))
+
+    def forecast(self, n: int, radius: Array, tolerance: Array) -> Array:
+        """Draws (r,) at which rows will probably stop, errors falling as one over the root of n."""
+        looks = np.array(self.looks)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            needed = n * (radius / tolerance) ** 2
+        later = np.searchsorted(looks, np.minimum(np.nan_to_num(needed, nan=looks[-1]), looks[-1]))
+        return looks[np.maximum(later, np.searchsorted(looks, n))]
+
+
+def plan_looks(first: int, cap: int) -> tuple[int, ...]:
+    """first, 2·first, 4·first, ... below the cap, and the cap."""
+    looks = []
+    while first < cap:
+        looks.append(first)
+        first *= 2
+    return (*looks, cap)
