@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ._validate import check_number, check_range
-from .designs import SOBOL_FEATURES
+from ._validate import check_choice, check_number, check_range
+from .designs import DESIGNS, SOBOL_FEATURES
 from .errors import InvalidArgument, WrongType
 from .estimators import CLime, Differences, Estimator, SmoothGrad, Stein
 from .estimators.certified import CertifiedSmoothGrad, CertifiedValues, Certifying
@@ -77,6 +77,7 @@ def choose_design(design: str, method: Estimator, *, d: int, n: int) -> str:
         if isinstance(method, Certifying) and design != "iid":
             msg = f"guarantee='certified' needs iid draws, its bounds know no other; got design={design!r}"
             raise InvalidArgument(msg)
+        check_choice(design, "design", ("auto", *(name for name in DESIGNS if name != "differences")))
         if design not in method.designs:
             usable = ", ".join(repr(each) for each in method.designs if each != "differences") or "only its own"
             msg = f"method {method.name!r} cannot use design {design!r}; it can use {usable}"

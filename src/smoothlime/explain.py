@@ -185,8 +185,9 @@ def _prepare(
 ) -> Job:
     """Check every argument, settle every choice, and ask the model for f(x), twice."""
     rows = check_rows(X)
+    check_choice(output, "output", ("probability", "margin"))
     adapted = as_model(model, output=output) if knows_both_outputs(model) else as_model(model)
-    names = check_names(getattr(adapted, "feature_names", None), rows.shape[1])
+    names = _feature_names(getattr(adapted, "feature_names", None), X, rows.shape[1])
     neighbourhood = _neighbourhood(sigma, background)
     factor = neighbourhood.factor(rows.shape[1], names)
     d = len(factor.free)
@@ -234,6 +235,23 @@ def _prepare(
     )
 
 
+def _feature_names(of_model: tuple[str, ...] | None, X: Any, d: int) -> tuple[str, ...]:
+    """Names from the model or from the columns of X; where both have them they must agree, order included."""
+    columns = getattr(X, "columns", None)
+    of_rows = None if columns is None else tuple(str(each) for each in columns)
+    if of_model is not None and len(of_model) != d:
+        msg = f"X has {d} features but the model has names for {len(of_model)}; did the rows lose a column?"
+        raise InvalidArgument(msg)
+    if of_model is not None and of_rows is not None and of_model != of_rows:
+        first = next(j for j in range(d) if of_model[j] != of_rows[j])
+        msg = (
+            f"X and the model have different columns: at position {first} X has {of_rows[first]!r} and the model"
+            f" {of_model[first]!r}. Select the model's columns in its order: X[{list(of_model)[:3]}...]"
+        )
+        raise InvalidArgument(msg)
+    return check_names(of_model or of_rows, d)
+
+
 def _neighbourhood(sigma: Any, background: Any) -> Neighbourhood:
     if isinstance(sigma, Neighbourhood):
         if background is not None:
@@ -270,7 +288,7 @@ def _budget(method: Estimator, design: str, d: int, n_samples: int | None, cap: 
         n = chosen.whole(asked, d)
         if n < fewest:
             msg = (
-                f"n_samples={asked} is too few for {method.name} with {name} draws on {d} features:"
+                f"n_samples={asked} is too few for {method.name}{_drawn(name, method)} on {d} features:"
                 f" at least {chosen.whole(fewest, d)} are needed for slopes with error bars"
             )
             raise TooFewDraws(msg)
@@ -279,11 +297,15 @@ def _budget(method: Estimator, design: str, d: int, n_samples: int | None, cap: 
     last = chosen.below(cap, d)
     if last < first:
         msg = (
-            f"max_samples={cap} is below the first look, at {first} draws for {method.name} with {name} draws on"
-            f" {d} features. Raise it, or give n_samples"
+            f"max_samples={cap} is below the first look, at {first} draws for {method.name}{_drawn(name, method)}"
+            f" on {d} features. Raise it, or give n_samples"
         )
         raise TooFewDraws(msg)
     return chosen, plan_looks(first, last)
+
+
+def _drawn(design: str, method: Estimator) -> str:
+    return "" if design == method.name else f" with {design} draws"
 
 
 def warn_not_converged(explanations: Mapping[str, Explanation]) -> None:

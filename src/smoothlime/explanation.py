@@ -15,7 +15,7 @@ from ._types import Array, Flags, Indices
 from ._validate import check_fraction
 from .designs import DESIGNS
 from .errors import ErrorsAdded, IncompatibleExplanations, InvalidArgument
-from .neighbourhood import Factor, Neighbourhood, same_neighbourhood
+from .neighbourhood import Factor, Neighbourhood
 from .uncertainty.jackknife import skewness, skewness_inflation, standard_error, t_quantile
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ class Provenance:
     guarantee: str
     """`approximate`: groups of draws and Student's t; `certified`: finite-sample bounds that `assumes` names"""
     assumes: str
+    block: int
+    """Draws dealt to groups together; 2 for designs in bases says that pairs stand for them, which is conservative"""
     dtype: str
     batch_size: int
     smoothlime: str
@@ -251,6 +253,10 @@ class Explanation:
         """Explanation of the sum of two models, outputs or rows, errors included."""
         return _combine(self, 1.0, other)
 
+    def __radd__(self, other: Any) -> Explanation:
+        """Lets `sum` begin with its 0."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
     def __sub__(self, other: Explanation) -> Explanation:
         """Explanation of the difference of two models, outputs or rows, errors included."""
         return _combine(self, -1.0, other)
@@ -293,7 +299,7 @@ class Explanation:
     def __repr__(self) -> str:
         """One line: method, shape, draws."""
         r, d = self.values.shape
-        return f"<Explanation of {self.output_name!r}: {r} rows × {d} features, {self.method}, {self.design} draws>"
+        return f"<Explanation of {self.output_name!r}: {r} × {d} slopes, {self.method}, {self.design} draws>"
 
     def _repr_html_(self) -> str:
         """Notebook form."""
@@ -398,7 +404,7 @@ def _check_combinable(one: Explanation, other: Explanation) -> None:
     if len(one) != len(other):
         msg = f"these explanations have {len(one)} and {len(other)} rows; pick rows first, e.g. e[0] - e[1]"
         raise IncompatibleExplanations(msg)
-    if not same_neighbourhood(one.neighbourhood, other.neighbourhood):
+    if one.neighbourhood != other.neighbourhood:
         msg = (
             f"these explanations have different neighbourhoods, {one.neighbourhood} and {other.neighbourhood},"
             " so their slopes are of differently smoothed models; explain both with the same sigma"

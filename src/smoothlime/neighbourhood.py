@@ -103,12 +103,10 @@ class Neighbourhood:
         if spread.ndim and unit is not None and len(spread) != len(unit):
             msg = f"sigma has {len(spread)} entries but scale has {len(unit)}; both go by feature"
             raise InvalidArgument(msg)
-        if isinstance(fixed, str):
-            fixed = (fixed,)
         object.__setattr__(self, "sigma", spread if spread.ndim else float(spread))
         object.__setattr__(self, "scale", unit)
         object.__setattr__(self, "covariance", matrix)
-        object.__setattr__(self, "fixed", tuple(fixed))
+        object.__setattr__(self, "fixed", _several(fixed))
 
     @classmethod
     def from_data(
@@ -128,8 +126,7 @@ class Neighbourhood:
         if len(rows) < 2:
             msg = f"X must have at least 2 rows to show how features vary; got {len(rows)}"
             raise InvalidArgument(msg)
-        if isinstance(fixed, str):
-            fixed = (fixed,)
+        fixed = _several(fixed)
         std = rows.std(axis=0, ddof=1)
         constant = std <= 1e-12 * np.abs(rows).max(axis=0)
         held = [*fixed, *(int(j) for j in np.flatnonzero(constant) if int(j) not in fixed)]
@@ -176,6 +173,16 @@ class Neighbourhood:
                 raise InvalidArgument(msg)
         return positions
 
+    def __eq__(self, other: object) -> bool:
+        """Whether both describe the same Σ and hold the same features fixed."""
+        if not isinstance(other, Neighbourhood):
+            return NotImplemented
+        pairs = ((self.sigma, other.sigma), (self.scale, other.scale), (self.covariance, other.covariance))
+        alike = all((a is None) == (b is None) and (a is None or np.array_equal(a, b)) for a, b in pairs)
+        return alike and self.fixed == other.fixed
+
+    __hash__ = None  # type: ignore[assignment]  # arrays inside
+
     def __repr__(self) -> str:
         """Arguments that differ from the defaults."""
         parts = [f"sigma={_short(self.sigma)}"]
@@ -185,13 +192,9 @@ class Neighbourhood:
         return f"Neighbourhood({', '.join(parts)})"
 
 
-def same_neighbourhood(one: Neighbourhood, other: Neighbourhood) -> bool:
-    """Whether two neighbourhoods describe the same Σ and the same fixed features."""
-    if one is other:
-        return True
-    pairs = ((one.sigma, other.sigma), (one.scale, other.scale), (one.covariance, other.covariance))
-    alike = all((a is None) == (b is None) and (a is None or np.array_equal(a, b)) for a, b in pairs)
-    return alike and one.fixed == other.fixed
+def _several(fixed: Any) -> tuple[int | str, ...]:
+    """One feature or several, by position or name."""
+    return (fixed,) if isinstance(fixed, str | int) else tuple(fixed)
 
 
 def _positive(value: Any, name: str, *, at_least_1d: bool = False) -> Array:

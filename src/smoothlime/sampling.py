@@ -77,7 +77,7 @@ class _Found:
         self.values, self.resolution = np.zeros((2, rows, d))
         self.pseudo = np.zeros((rows, groups, d))
         self.sizes = np.zeros((rows, groups))
-        self.smoothed, self.variance, self.radius = np.full((3, rows), np.nan)
+        self.smoothed, self.residual, self.radius = np.full((3, rows), np.nan)
         self.converged = np.zeros(rows, dtype=np.bool_)
 
     def record(self, where: Indices, rows: Indices, look: _Look) -> None:
@@ -89,7 +89,7 @@ class _Found:
         self.pseudo[where, : groups.pseudo.shape[1]] = groups.pseudo[rows]
         self.sizes[where, : groups.sizes.shape[1]] = groups.sizes[rows]
         self.smoothed[where] = estimate.smoothed[rows]
-        self.variance[where] = estimate.variance[rows]
+        self.residual[where] = estimate.residual[rows]
         self.radius[where] = look.radius[rows]
         self.converged[where] = look.is_reached[rows]
 
@@ -104,10 +104,7 @@ class _Look:
     values: Array
     radius: Array
     tolerance: Array
-
-    @property
-    def is_reached(self) -> Flags:
-        return np.asarray(self.radius <= self.tolerance)
+    is_reached: Flags
 
 
 def _panels(job: Job, r: int, t: int) -> list[Indices]:
@@ -182,7 +179,9 @@ def _look(job: Job, state: Any, n: int) -> _Look:
     else:
         radius = np.linalg.norm(groups.half_width(values, job.factor, miss) * job.factor.std, axis=1)
     size = np.linalg.norm(values * job.factor.std, axis=1)
-    return _Look(n, estimate, groups, values, radius, job.stopping.tolerance(size, radius, estimate.spread))
+    stopping, spread = job.stopping, estimate.spread
+    tolerance = stopping.tolerance(size, radius, spread)
+    return _Look(n, estimate, groups, values, radius, tolerance, stopping.is_reached(n, size, radius, spread))
 
 
 def _still_to_draw(job: Job, look: _Look, rows: Indices, t: int) -> int:
@@ -252,7 +251,7 @@ def _explanation(
         standard_error=columns(groups.standard_error, free, d),
         prediction=prediction,
         smoothed=found.smoothed[which],
-        fidelity=_fidelity(found.values[which], found.variance[which], groups, job.factor),
+        fidelity=_fidelity(found.values[which], found.residual[which], groups, job.factor),
         radius=found.radius[which],
         converged=found.converged[which],
         n_samples=n,
@@ -270,6 +269,7 @@ def _explanation(
             confidence=job.stopping.confidence,
             guarantee="certified" if isinstance(job.method, Certifying) else "approximate",
             assumes=job.method.assumes if isinstance(job.method, Certifying) else "",
+            block=job.layout.block,
             dtype=job.dtype,
             batch_size=job.evaluation.batch_size,
             smoothlime=__version__,
@@ -278,10 +278,9 @@ def _explanation(
     )
 
 
-def _fidelity(values: Array, variance: Array, groups: Groups, factor: Factor) -> Array:
-    """wᵀΣw / Var f in [0, 1]; what noise adds to wᵀΣw is taken off. A constant model is followed perfectly."""
+def _fidelity(values: Array, residual: Array, groups: Groups, factor: Factor) -> Array:
+    """wᵀΣw / (wᵀΣw + what the line leaves); what noise adds to wᵀΣw is taken off. A constant is followed perfectly."""
     noise = standard_error(factor.whiten(groups.pseudo), groups.sizes)
-    explained = (factor.whiten(values) ** 2).sum(axis=1) - (noise**2).sum(axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share = np.where(variance == 0, 1.0, explained / variance)
-    return np.clip(share, 0.0, 1.0)
+    explained = np.maximum((factor.whiten(values) ** 2).sum(axis=1) - (noise**2).sum(axis=1), 0.0)
+    total = explained + residual
+    return np.divide(explained, total, out=np.where(np.isnan(total), np.nan, 1.0), where=total > 0)

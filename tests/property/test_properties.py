@@ -84,7 +84,7 @@ def test_chunks_cover_every_draw_once(block, groups, blocks, limit, restart):
             counted[chunk.groups] += chunk.n / width
             total += chunk.n
     assert total == n
-    np.testing.assert_array_equal(counted, layout.sizes(n))
+    np.testing.assert_array_equal(counted[counted > 0], layout.sizes(n))
 
 
 @settings(max_examples=60, deadline=None)

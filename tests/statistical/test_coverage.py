@@ -9,6 +9,7 @@ import pytest
 
 import smoothlime as sl
 from smoothlime import testing as known
+from smoothlime.uncertainty.jackknife import standard_error, t_quantile
 
 V = np.array([0.7, -0.5, 0.3])
 X = np.array([0.2, -0.2, 0.2])
@@ -46,6 +47,9 @@ def test_intervals_on_smooth_functions_cover_as_promised(name, around, method, d
     assert together >= 0.93
     distance = np.linalg.norm((e.values - SMOOTH[name].slopes(X, NEIGHBOURHOODS[around])) * e.std, axis=1)
     assert (distance <= e.radius).mean() >= 0.925
+    if design == "sobol":  # what the resolution floor costs where it is not needed
+        plain = standard_error(e.groups.pseudo, e.groups.sizes)
+        assert (e.standard_error.mean(axis=0) / plain.mean(axis=0)).max() <= 1.1
 
 
 @pytest.mark.slow
@@ -63,7 +67,7 @@ def test_nets_on_a_kink_across_one_axis_are_not_overconfident():
     """Scrambles then count the points beyond the kink alike; without the resolution floor they all agree and miss."""
     covered, blind = [], []
     neighbourhood = sl.Neighbourhood(0.8)
-    for c in np.linspace(-0.5, 0.5, 9):
+    for c in np.linspace(-0.5, 0.5, 6):
         function = known.Relu([1.0, 0.0], c)
         rows = np.zeros((800, 2))
         e = sl.explain(
@@ -78,24 +82,11 @@ def test_nets_on_a_kink_across_one_axis_are_not_overconfident():
         truth = function.slopes([0.0, 0.0], neighbourhood)[0, 0]
         lower, upper = e.interval()
         covered.append(((lower[:, 0] <= truth) & (truth <= upper[:, 0])).mean())
-        from smoothlime.uncertainty.jackknife import standard_error, t_quantile
-
         plain = t_quantile(7.0, 0.975) * standard_error(e.groups.pseudo, e.groups.sizes)[:, 0]
         blind.append((np.abs(e.values[:, 0] - truth) <= plain).mean())
     assert np.mean(covered) >= 0.95
     assert min(covered) >= 0.925
     assert min(blind) < 0.8  # the floor is what does it
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SMOOTH)
-def test_the_resolution_floor_costs_smooth_functions_little(name):
-    from smoothlime.uncertainty.jackknife import standard_error
-
-    for method in ("smoothgrad", "clime", "stein"):
-        _, _, e = coverage(SMOOTH[name], NEIGHBOURHOODS["diagonal"], method, "sobol")
-        plain = standard_error(e.groups.pseudo, e.groups.sizes)
-        assert (e.standard_error.mean(axis=0) / plain.mean(axis=0)).max() <= 1.1
 
 
 @pytest.mark.slow

@@ -40,7 +40,8 @@ def test_rows_of_words():
     ("arguments", "message"),
     [
         ({"method": "shap"}, r"method must be one of 'auto', 'smoothgrad'.*got 'shap'"),
-        ({"design": "aligned"}, r"cannot use design 'aligned'"),
+        ({"design": "halton"}, r"design must be one of 'auto', 'iid', .*; got 'halton'"),
+        ({"output": "logit"}, r"output must be one of 'probability', 'margin'; got 'logit'"),
         ({"method": "stein", "design": "orthogonal"}, r"'stein' cannot use design 'orthogonal'; it can use 'iid'"),
         ({"method": "differences", "design": "iid"}, r"cannot use design 'iid'; it can use only its own; leave design"),
         ({"draws": "both"}, r"draws must be one of 'shared', 'independent'; got 'both'"),
@@ -160,7 +161,7 @@ class TestModels:
             sl.explain(model, X)
 
     def test_with_too_many_names(self):
-        with pytest.raises(errors.InvalidArgument, match="feature_names has 2 names for 3 features"):
+        with pytest.raises(errors.InvalidArgument, match="X has 3 features but the model has names for 2"):
             sl.explain(sl.as_model(total, feature_names=["a", "b"]), X)
         with pytest.raises(errors.InvalidArgument, match="feature_names must differ; 'a' stands there 2 times"):
             sl.explain(sl.as_model(total, feature_names=["a", "b", "a"]), X)

@@ -10,7 +10,7 @@ LAYERS = [
     {"errors", "_types", "_validate", "_optional", "_progress", "_version", "uncertainty"},
     {"neighbourhood", "designs", "models", "explanation"},
     {"estimators"},
-    {"choices", "sampling", "explain"},
+    {"choices", "sampling", "explain", "guarantees"},
     {"testing", "plots"},
     {"cli", "__init__"},
 ]

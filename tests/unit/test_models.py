@@ -98,6 +98,12 @@ class TestTorch:
         with pytest.raises(InvalidArgument, match="output='margin' is for classifiers"):
             sl.as_model(network(), output="margin")
 
+    def test_outputs_can_be_named(self):
+        model = sl.as_model(network(), outputs=("no", "yes"))
+        assert sl.explain(model, POINTS, target="yes", n_samples=64).output_name == "yes"
+        with pytest.raises(InvalidArgument, match="names 3 outputs"):
+            sl.explain(sl.as_model(network(), outputs=("a", "b", "c")), POINTS, target=0)
+
     def test_tensors_are_rows_too(self):
         tensor = torch.tensor(POINTS, requires_grad=True)
         np.testing.assert_array_equal(
@@ -134,6 +140,21 @@ class TestEstimators:
         several = LinearRegression().fit(data, np.column_stack([y, -y]))
         assert set(sl.explain_outputs(several, data[:2], n_samples=64)) == {"0", "1"}
 
+    def test_columns_in_another_order_are_refused(self):
+        import pandas as pd
+
+        frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+        forest = RandomForestClassifier(5, random_state=0).fit(frame, Y)
+        with pytest.raises(InvalidArgument, match="different columns: at position 0 X has 'd' and the model 'a'"):
+            sl.explain(forest, frame[["d", "c", "b", "a"]], target=0)
+        assert sl.explain(forest, frame[:2], target=0, n_samples=64).feature_names == ("a", "b", "c", "d")
+
+    def test_names_come_from_the_rows_where_the_model_has_none(self):
+        import pandas as pd
+
+        frame = pd.DataFrame(X[:2], columns=["a", "b", "c", "d"])
+        assert sl.explain(lambda a: a.sum(axis=1), frame).feature_names == ("a", "b", "c", "d")
+
     def test_names_come_from_the_estimator(self):
         import pandas as pd
 
@@ -154,7 +175,7 @@ class TestEstimators:
     def test_unfitted_estimators_say_so(self):
         with pytest.raises(InvalidArgument, match="RandomForestClassifier is not fitted"):
             sl.explain(RandomForestClassifier(), POINTS)
-        with pytest.raises(WrongType, match="give a fitted instance"):
+        with pytest.raises(WrongType, match="model is the class RandomForestClassifier; give an instance"):
             sl.as_model(RandomForestClassifier)
 
     def test_gradients_asked_of_a_forest_name_the_way_out(self):

@@ -120,6 +120,13 @@ def test_sigma_that_is_no_number_is_a_type_error():
         Neighbourhood("wide")
 
 
+def test_equal_neighbourhoods_are_equal():
+    assert Neighbourhood(0.5, scale=[1.0, 2.0], fixed=1) == Neighbourhood(0.5, scale=[1.0, 2.0], fixed=(1,))
+    assert Neighbourhood(0.5) != Neighbourhood(0.6)
+    assert Neighbourhood() != Neighbourhood(covariance=[[1.0]])
+    assert Neighbourhood() != 1.0
+
+
 def test_one_row_of_data_shows_no_scale():
     with pytest.raises(InvalidArgument, match="at least 2 rows"):
         Neighbourhood.from_data([[1.0, 2.0]])

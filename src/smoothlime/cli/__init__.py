@@ -14,14 +14,14 @@ import click
 from .._version import __version__
 from ..errors import SmoothlimeError
 
-COMMANDS = {"plan": "How many draws an error takes, before any is made."}
+COMMANDS = ("plan",)
 
 
 class _Commands(click.Group):
     """Loads a command when it is used, so that help stays quick."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:

@@ -8,7 +8,7 @@ import json
 import click
 
 
-@click.command("plan", short_help="How many draws an error takes, before any is made.")
+@click.command("plan", epilog="Example: smoothlime plan stein --eps 0.05 --features 10 --range 0 1")
 @click.argument("method", type=click.Choice(["smoothgrad", "stein", "clime"]))
 @click.option("--eps", type=float, help="L2 error wanted, of standardised slopes.")
 @click.option("--draws", "n_samples", type=int, help="Instead of --eps: the draws whose error to tell.")
@@ -31,12 +31,7 @@ def command(
     gradient_lipschitz: float | None,
     as_json: bool,
 ) -> None:
-    """How many iid draws guarantee an error, before any is made.
-
-    \b
-    smoothlime plan stein --eps 0.05 --features 10 --range 0 1
-    smoothlime plan smoothgrad --eps 0.05 --gradient-bound 2 --sigma 0.5
-    """
+    """How many iid draws guarantee an error, before any is made."""
     from ..guarantees import plan
 
     found = plan(

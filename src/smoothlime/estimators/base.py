@@ -75,8 +75,8 @@ class Estimate:
     """(r, d) the change that one draw can make: no standard error of a net lies below about this"""
     smoothed: Array
     """(r,) mean of the model over the neighbourhood, NaN where the method does not see it"""
-    variance: Array
-    """(r,) variance of the model over the neighbourhood, NaN likewise"""
+    residual: Array
+    """(r,) variance of the model over the neighbourhood that its best line leaves, NaN likewise"""
     spread: Array
     """(r,) standard deviation of the model over the points that were evaluated: the scale of its slopes"""
 

@@ -92,14 +92,14 @@ class CLime:
         explained = 2 * (fit * with_values[:, 0]).sum(axis=1) - np.einsum(
             "...i,...ij,...j->...", fit, spread[:, 0], fit
         )
-        residual = np.sqrt(np.maximum(variance * (n - 1) / n - explained, 0.0))
+        residual = np.maximum(variance * (n - 1) / n - explained, 0.0)
         slopes = factor.unwhiten(fit)
         return Estimate(
             values=slopes,
             pseudo=pseudo_values(slopes, factor.unwhiten(fit_without), sizes),
-            resolution=residual[:, None] * factor.unwhitened_scale / n,
+            resolution=np.sqrt(residual)[:, None] * factor.unwhitened_scale / n,
             smoothed=state.values.mean(sizes),
-            variance=variance,
+            residual=residual * n / (n - 1 - len(factor.free)),
             spread=np.sqrt(variance),
         )
 

@@ -87,6 +87,6 @@ class Differences:
             pseudo=factor.unwhiten(slopes[:, None, :] + residual),
             resolution=np.zeros_like(slopes),
             smoothed=nothing,
-            variance=nothing,
+            residual=nothing,
             spread=np.sqrt(state.values.variance(sizes)),
         )

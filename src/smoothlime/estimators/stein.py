@@ -66,11 +66,12 @@ class Stein:
         others = leave_one_out(first) / (n - sizes)
         by_group = factor.unwhiten(cross - others[:, :, None] * total)
         variance = state.values.variance(sizes)
+        slopes = by_group.sum(axis=1) / n
         return Estimate(
-            values=by_group.sum(axis=1) / n,
+            values=slopes,
             pseudo=by_group / sizes[:, None],
             resolution=np.sqrt(variance)[:, None] * factor.unwhitened_scale / n,
             smoothed=state.values.mean(sizes),
-            variance=variance,
+            residual=np.maximum(variance - (factor.whiten(slopes) ** 2).sum(axis=1), 0.0),
             spread=np.sqrt(variance),
         )

@@ -52,7 +52,8 @@ def gradient_bound(model: Any, *, output: str | None = None) -> float:
     Examples
     --------
     >>> from sklearn.linear_model import LinearRegression
-    >>> gradient_bound(LinearRegression().fit([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [0.0, 3.0, 4.0]))
+    >>> model = LinearRegression().fit([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [0.0, 3.0, 4.0])
+    >>> round(gradient_bound(model), 6)
     5.0
     """
     if output not in (None, "probability", "margin"):
@@ -128,8 +129,7 @@ def _network(module: Any, *, is_probability: bool) -> float:
         return bound * _slope(last) * (top if is_probability else 1.0)
     weights = last.weight.detach().cpu().double().numpy()
     if is_probability:
-        top = SIGMOID * np.linalg.norm(weights) if len(weights) == 1 else SOFTMAX * np.linalg.norm(weights, ord=2)
-        return float(bound * top)
+        return bound * (SIGMOID if len(weights) == 1 else SOFTMAX) * float(np.linalg.norm(weights, ord=2))
     return float(bound * np.linalg.norm(weights, axis=1).max())  # one output sees one row of the last layer
 
 

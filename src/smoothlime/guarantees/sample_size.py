@@ -11,7 +11,7 @@ from ..errors import InvalidArgument
 from ..uncertainty import bounds
 
 PAPER_FAILS = {
-    "smoothgrad": "its constant C is not given (taken as 1 here), and its proof loses a factor d that it does not state",
+    "smoothgrad": "its constant C is not given (taken as 1 here), and its proof loses a factor d it does not state",
     "predictions": (
         "its constant C is not given (taken as 1 here), and no C is right: a change of units changes its n, but not"
         " the problem"
@@ -41,8 +41,8 @@ class Plan:
     def __str__(self) -> str:
         """The promise in a sentence, what it assumes, and the paper's number beside it."""
         lines = [
-            f"{self.n_samples:,} iid draws keep the L2 error of {self.method} within {self.eps:.4g} (standardised slopes)"
-            f" with {self.confidence:.4g} confidence ({self.kind}).",
+            f"{self.n_samples:,} iid draws keep the L2 error of {self.method}, in standardised slopes, within"
+            f" {self.eps:.4g} with {self.confidence:.4g} confidence ({self.kind}).",
             f"Formula: {self.formula}",
             f"Assumes {self.assumes}.",
         ]

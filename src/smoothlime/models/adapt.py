@@ -10,7 +10,12 @@ from .base import FunctionModel, Model, check_output_choice
 
 
 def as_model(
-    obj: Any, *, output: str | None = None, feature_names: Sequence[str] | None = None, device: Any = None
+    obj: Any,
+    *,
+    output: str | None = None,
+    feature_names: Sequence[str] | None = None,
+    outputs: Sequence[str] = (),
+    device: Any = None,
 ) -> Model:
     """Adapter that lets smoothlime ask `obj` for outputs, and for gradients where it has them.
 
@@ -23,6 +28,8 @@ def as_model(
         `None`: a torch module's outputs as they come, a classifier's probabilities. `"probability"` puts a
         softmax on a torch module's logits (a sigmoid where there is one). `"margin"` takes a classifier's
         `decision_function`.
+    outputs
+        Names of the outputs of a function or a torch module; classifiers bring theirs.
     device
         Where a torch module is evaluated; `None` leaves it where it is.
 
@@ -35,20 +42,27 @@ def as_model(
     """
     check_output_choice(output)
     names = None if feature_names is None else tuple(str(each) for each in feature_names)
+    called = tuple(str(each) for each in outputs)
     kinds = {f"{cls.__module__}.{cls.__qualname__}" for cls in type(obj).__mro__}
     if "torch.nn.modules.module.Module" in kinds:
         from .from_torch import from_torch
 
-        return from_torch(obj, output=output, feature_names=names, device=device)
+        return from_torch(obj, output=output, feature_names=names, outputs=called, device=device)
+    if isinstance(obj, type):
+        msg = f"model is the class {obj.__name__}; give an instance of it, fitted or trained"
+        raise WrongType(msg)
     if device is not None:
         msg = f"device is for torch modules; a {type(obj).__name__} runs where it runs"
         raise InvalidArgument(msg)
     if isinstance(obj, Model):
-        if names is not None or output is not None:
-            msg = "obj is a Model already; set its output and feature names where it is made"
+        if names is not None or output is not None or called:
+            msg = "obj is a Model already; set its output and names where it is made"
             raise InvalidArgument(msg)
         return obj
     if hasattr(obj, "predict") or hasattr(obj, "predict_proba"):
+        if called:
+            msg = f"outputs is for functions and torch modules; a {type(obj).__name__} names its own"
+            raise InvalidArgument(msg)
         from .from_estimator import from_estimator
 
         return from_estimator(obj, output=output or "probability", feature_names=names)
@@ -56,7 +70,7 @@ def as_model(
         if output is not None:
             msg = "output is for classifiers and torch modules; a function's outputs are explained as they are"
             raise InvalidArgument(msg)
-        return FunctionModel(obj, (), names)
+        return FunctionModel(obj, called, names)
     msg = (
         f"model must be a torch module, an estimator with predict, or a function of points (n, d);"
         f" got a {type(obj).__name__}"

@@ -78,7 +78,8 @@ class Evaluation:
                 raise
             except Exception as err:
                 if not _is_out_of_memory(err):
-                    msg = f"the model raised {type(err).__name__} on {part.stop - start} points: {err}"
+                    hint = " (a model is given many points at once, as an array (n, d))" * isinstance(err, IndexError)
+                    msg = f"the model raised {type(err).__name__} on {_points(part.stop - start)}: {err}{hint}"
                     raise ModelError(msg) from err
                 self._halve(err)
                 continue
@@ -121,6 +122,10 @@ class Evaluation:
             msg = f"the model returned {numbers[bad]} at {where(bad)}; it must be finite all over the neighbourhood"
             raise ModelError(msg)
         return numbers
+
+
+def _points(n: int) -> str:
+    return f"{n} point{'s' * (n != 1)}"
 
 
 def _is_out_of_memory(err: Exception) -> bool:

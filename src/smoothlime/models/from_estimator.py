@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._types import Points
-from ..errors import InvalidArgument, WrongType
+from ..errors import InvalidArgument
 from .base import as_columns
 
 
@@ -35,9 +35,6 @@ class EstimatorModel:
 
 def from_estimator(estimator: Any, *, output: str, feature_names: tuple[str, ...] | None) -> EstimatorModel:
     """Adapter for a fitted estimator; classifiers by probability or margin, all else by `predict`."""
-    if isinstance(estimator, type):
-        msg = f"model is the class {estimator.__name__}; give a fitted instance of it"
-        raise WrongType(msg)
     names = feature_names
     if names is None and getattr(estimator, "feature_names_in_", None) is not None:
         names = tuple(str(each) for each in estimator.feature_names_in_)

@@ -79,7 +79,14 @@ class TorchModel:
         return float(self.torch.finfo(self.tensor_dtype).eps)
 
 
-def from_torch(module: Any, *, output: str | None, feature_names: tuple[str, ...] | None, device: Any) -> TorchModel:
+def from_torch(
+    module: Any,
+    *,
+    output: str | None,
+    feature_names: tuple[str, ...] | None,
+    outputs: tuple[str, ...],
+    device: Any,
+) -> TorchModel:
     """Adapter for an `nn.Module` of points (n, d), in the type and on the device of its parameters."""
     torch = require("torch", extra="torch", to="explain a torch module")
     if output == "margin":
@@ -94,7 +101,9 @@ def from_torch(module: Any, *, output: str | None, feature_names: tuple[str, ...
     dtype = np.dtype(np.float64 if tensor_dtype == torch.float64 else np.float32)
 
     is_probability = output == "probability"
-    return TorchModel(module, is_probability, torch, dtype, tensor_dtype, torch.device(device or where), feature_names)
+    return TorchModel(
+        module, is_probability, torch, dtype, tensor_dtype, torch.device(device or where), feature_names, outputs
+    )
 
 
 def _check_evaluation_mode(module: Any) -> None:

@@ -39,7 +39,7 @@ def as_text(e: Explanation) -> str:
         ]
         parts.append("\n".join([_headline(e, row), head, *body, *_left_out(e, len(lines))]))
     if len(e) > MOST_ROWS:
-        parts.append(f"... and {len(e) - MOST_ROWS} more rows")
+        parts.append(f"... and {_count(len(e) - MOST_ROWS, 'more row')}")
     parts.append(footer(e))
     return "\n\n".join(parts)
 
@@ -61,7 +61,7 @@ def as_html(e: Explanation) -> str:
             + "".join(f"<p>{escape(line.strip())}</p>" for line in _left_out(e, len(lines)))
         )
     if len(e) > MOST_ROWS:
-        parts.append(f"<p>... and {len(e) - MOST_ROWS} more rows</p>")
+        parts.append(f"<p>... and {_count(len(e) - MOST_ROWS, 'more row')}</p>")
     return f"<div>{''.join(parts)}<p><small>{escape(footer(e))}</small></p></div>"
 
 
@@ -81,7 +81,7 @@ def as_rich(e: Explanation) -> Any:
             table.add_row(Text(line.feature), line.slope, line.standardised, style=style)
         shown.append(table)
     if len(e) > MOST_ROWS:
-        shown.append(Text(f"... and {len(e) - MOST_ROWS} more rows"))
+        shown.append(Text(f"... and {_count(len(e) - MOST_ROWS, 'more row')}"))
     return Group(*shown, Text(footer(e)))
 
 
@@ -117,22 +117,28 @@ def order(e: Explanation, row: int) -> np.ndarray[Any, Any]:
 def _lines(e: Explanation, row: int) -> list[Line]:
     reach = e.half_width(1 - CONFIDENCE)[row]
     std = e.std
-    return [
-        Line(
-            " ".join(e.feature_names[j].split()),
-            number(e.values[row, j], reach[j]),
-            number(e.values[row, j] * std[j], reach[j] * std[j]),
-            bool(abs(e.values[row, j]) > reach[j]),
-        )
-        for j in order(e, row)[:MOST_FEATURES]
-    ]
+    largest = np.nanmax(np.abs(e.standardised[row]))
+    lines = []
+    for j in order(e, row)[:MOST_FEATURES]:
+        value, half = e.values[row, j], reach[j]
+        if (abs(value) + half) * std[j] < 1e-12 * largest:
+            value = half = 0.0  # rounding, not a number to read
+        name = " ".join(e.feature_names[j].split())
+        lines.append(Line(name, number(value, half), number(value * std[j], half * std[j]), bool(abs(value) > half)))
+    return lines
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n:,} {what}{'s' * (n != 1)}"
 
 
 def _headline(e: Explanation, row: int) -> str:
     parts = [f"row {row}: slopes of {e.row_outputs[row]!r}, f(x) = {e.prediction[row]:.4g}"]
     if np.isfinite(e.smoothed[row]):
         parts.append(f"smoothed {e.smoothed[row]:.4g}")
-    if np.isfinite(e.fidelity[row]):
+    if not np.nansum(np.abs(e.values[row]) + e.standard_error[row]):
+        parts.append("the model did not change over the draws")
+    elif np.isfinite(e.fidelity[row]):
         parts.append(f"{e.fidelity[row]:.0%} linear nearby")
     return ", ".join(parts)
 
@@ -141,7 +147,7 @@ def _left_out(e: Explanation, shown: int) -> list[str]:
     free = int(np.isfinite(e.std).sum())
     notes = []
     if free > shown:
-        notes.append(f"  ... and {free - shown} smaller ones")
+        notes.append(f"  ... and {_count(free - shown, 'smaller one')}")
     if free < len(e.feature_names):
-        notes.append(f"  ({len(e.feature_names) - free} features held fixed)")
+        notes.append(f"  ({_count(len(e.feature_names) - free, 'feature')} held fixed)")
     return notes

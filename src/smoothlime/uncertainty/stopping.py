@@ -16,6 +16,10 @@ from .._types import Array, Flags
 FIRST_LOOK = 256
 """Draws before the first look. A model whose gradient lives in 2% of the draws is missed by 28% of runs at 64."""
 
+BELIEVED_CONSTANT = 4_096
+"""Draws before a model that has not changed at all is taken for constant. Of 256 draws, 0.6% of runs see nothing of a
+model that lives in 2% of the neighbourhood, and their error bars are zero."""
+
 AUTOMATIC_ATOL = 0.01
 """Absolute tolerance, as a share of the model's standard deviation over the neighbourhood."""
 
@@ -40,9 +44,10 @@ class Stopping:
         absolute = AUTOMATIC_ATOL * spread if self.atol is None else np.full(len(size), self.atol)
         return np.maximum(absolute, self.rtol * (size - radius))
 
-    def is_reached(self, size: Array, radius: Array, spread: Array) -> Flags:
-        """Whether each row's error bound (r,) is within its tolerance."""
-        return np.asarray(radius <= self.tolerance(size, radius, spread))
+    def is_reached(self, n: int, size: Array, radius: Array, spread: Array) -> Flags:
+        """Whether each row's error bound (r,) after n draws is within its tolerance."""
+        is_believed = (spread > 0) | (n >= min(BELIEVED_CONSTANT, self.looks[-1]))
+        return np.asarray((radius <= self.tolerance(size, radius, spread)) & is_believed)
 
     def forecast(self, n: int, radius: Array, tolerance: Array) -> Array:
         """Draws (r,) at which rows will probably stop, errors falling as one over the root of n."""

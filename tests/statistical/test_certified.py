@@ -1,0 +1,134 @@
+"""Certified radii hold: misses at most delta, by a binomial test, on smooth, stepped and extremal functions."""
+
+import numpy as np
+import pytest
+
+import smoothlime as sl
+from smoothlime import errors
+from smoothlime import testing as known
+
+REPEATS = 500
+LIMIT = 0.05 + 3 * np.sqrt(0.05 * 0.95 / REPEATS)
+
+
+def unit(d):
+    v = np.cos(1.0 + 2.0 * np.arange(d))
+    return v / np.linalg.norm(v)
+
+
+class Slab(known.RidgeFunction):
+    """1 where |v·a| > 1: the function with the most curved explanation that a range allows; w(0) = 0."""
+
+    def __init__(self, v):
+        from scipy.stats import norm
+
+        super().__init__(
+            known.Profile(
+                lambda s: (np.abs(s) > 1).astype(float),
+                np.zeros_like,
+                lambda m, t: norm.sf((1 - m) / t) + norm.cdf((-1 - m) / t),
+                lambda m, t: (norm.pdf((1 - m) / t) - norm.pdf((1 + m) / t)) / t,
+            ),
+            v,
+        )
+
+
+BOUNDED = {
+    "probit": lambda d: known.Probit(2 * unit(d), 0.3),
+    "steep": lambda d: known.Probit(20 * unit(d), 5.0),
+    "step": lambda d: known.Step(unit(d), 0.2),
+    "slab": lambda d: Slab(unit(d)),
+    "rare": lambda d: known.Step(unit(d), -2.5),
+}
+NEIGHBOURHOODS = {
+    "diagonal": lambda d: sl.Neighbourhood(np.linspace(0.5, 1.5, d) if d > 1 else 0.7),
+    "full": lambda d: sl.Neighbourhood(0.8, covariance=0.5 * np.eye(d) + 0.5),
+}
+
+
+def missed(function, neighbourhood, d, **more):
+    x = np.full(d, 0.1)
+    e = sl.explain(
+        function, np.repeat(x[None], REPEATS, axis=0), sigma=neighbourhood, draws="independent",
+        guarantee="certified", **more,
+    )  # fmt: skip
+    truth = function.slopes(x, neighbourhood)
+    distance = np.linalg.norm((e.values - truth) * e.std, axis=1)
+    return (distance > e.radius).mean(), e, distance
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("around", NEIGHBOURHOODS)
+@pytest.mark.parametrize("method", ["stein", "clime"])
+@pytest.mark.parametrize("name", BOUNDED)
+def test_bounds_from_the_output_range_hold(name, method, around):
+    for d, n in ((1, 500), (5, 3_000)):
+        share, e, distance = missed(
+            BOUNDED[name](d), NEIGHBOURHOODS[around](d), d, method=method, output_range=(0, 1), n_samples=n
+        )
+        assert share <= LIMIT
+        assert e.provenance.guarantee == "certified"
+        # a bound that says nothing would hold, too; the largest possible slope is 0.4
+        assert (e.radius < max(40 * np.quantile(distance, 0.95), 0.1)).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("around", NEIGHBOURHOODS)
+@pytest.mark.parametrize("name", ["probit", "absolute", "relu"])
+def test_bounds_from_a_gradient_bound_hold(name, around):
+    for d, n in ((1, 300), (20, 2_000)):
+        v = unit(d)
+        function, bound = {
+            "probit": (known.Probit(2 * v, 0.3), 2 / np.sqrt(2 * np.pi)),
+            "absolute": (known.Absolute(v), 1.0),  # gradients on the sphere: the extremal case
+            "relu": (known.Relu(v, -1.5), 1.0),
+        }[name]
+        share, e, distance = missed(
+            function, NEIGHBOURHOODS[around](d), d, method="smoothgrad", gradient_bound=bound * (1 + 1e-9), n_samples=n
+        )
+        assert share <= LIMIT
+        assert (e.radius < 40 * np.quantile(distance, 0.95)).all()
+
+
+@pytest.mark.slow
+def test_certified_stopping_keeps_its_promise():
+    function, neighbourhood = BOUNDED["probit"](3), sl.Neighbourhood(1.0)
+    share, e, distance = missed(function, neighbourhood, 3, method="clime", output_range=(0, 1), atol=0.05)
+    assert e.converged.all()
+    assert share <= LIMIT
+    size = np.linalg.norm(function.slopes(np.full(3, 0.1), neighbourhood))
+    assert (distance <= np.maximum(0.05, 0.05 * size)).mean() >= 0.95
+
+
+def test_probabilities_know_their_range(elu_network):
+    model = sl.as_model(elu_network, output="probability")
+    e = sl.explain(model, np.zeros((2, 3)), target=0, guarantee="certified", method="clime", atol=0.1)
+    assert e.converged.all()
+    assert e.design == "iid"
+    assert "certified for outputs between 0 and 1" in str(e)
+
+
+def test_a_gradient_bound_of_a_network_certifies_it(elu_network):
+    bound = sl.gradient_bound(elu_network)
+    e = sl.explain(elu_network, np.zeros(3), target=0, guarantee="certified", gradient_bound=bound, atol=0.1)
+    assert e.method == "smoothgrad"
+    assert e.converged.all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "message"),
+    [
+        ({}, errors.InvalidArgument, r"needs output_range=\(lowest, highest\) for clime"),
+        ({"method": "smoothgrad"}, errors.InvalidArgument, r"needs gradient_bound for smoothgrad"),
+        ({"method": "differences"}, errors.InvalidArgument, r"has no bound for method 'differences'"),
+        ({"method": sl.CLime(ridge=1)}, errors.InvalidArgument, r"has no bound for a ridge penalty"),
+        ({"output_range": (0, 1), "design": "sobol"}, errors.InvalidArgument, r"needs iid draws.*got design='sobol'"),
+        ({"output_range": (0.2, 0.8)}, errors.ModelError, r"the model returned .* outside output_range=\(0.2, 0.8\)"),
+        ({"gradient_bound": 0.1}, errors.ModelError, r"gradient of length .* beyond gradient_bound=0.1"),
+        ({"gradient_bound": 0}, errors.InvalidArgument, r"gradient_bound must be > 0"),
+        ({"output_range": (1, 1)}, errors.InvalidArgument, r"lowest first"),
+    ],
+)
+def test_promises_that_cannot_be_kept_are_not_made(arguments, kind, message):
+    with pytest.raises(kind, match=message):
+        sl.explain(known.Probit([2.0, 1.0]), [0.1, 0.2], guarantee="certified", **arguments)

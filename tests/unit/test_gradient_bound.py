@@ -1,0 +1,92 @@
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import make_classification
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge, SGDClassifier
+
+import smoothlime as sl
+from smoothlime.errors import InvalidArgument, WrongType
+
+X, Y = make_classification(n_samples=150, n_features=5, n_informative=4, n_redundant=0, n_classes=3, random_state=0)
+WIDE = np.random.default_rng(0).normal(scale=4, size=(4_000, 5))
+
+
+def longest(model, points=WIDE):
+    """Largest gradient length of any output over many points, by central differences."""
+    steps = 1e-5 * np.eye(points.shape[1])
+    values = [model.values(points + step) - model.values(points - step) for step in steps]
+    return np.sqrt((np.stack(values) ** 2).sum(axis=0)).max() / 2e-5
+
+
+def test_linear_models_are_exact():
+    ridge = Ridge().fit(X, X @ [3.0, 0, 0, 4.0, 0])
+    assert sl.gradient_bound(ridge) == pytest.approx(np.linalg.norm(ridge.coef_))
+    sgd = SGDClassifier(random_state=0).fit(X, Y)
+    assert sl.gradient_bound(sgd, output="margin") == pytest.approx(np.linalg.norm(sgd.coef_, axis=1).max())
+
+
+def test_binary_logistic_regression_is_exact():
+    model = LogisticRegression().fit(X, Y == 1)
+    on_boundary = WIDE - np.outer(model.decision_function(WIDE), model.coef_[0]) / (model.coef_[0] @ model.coef_[0])
+    assert sl.gradient_bound(model) == pytest.approx(longest(sl.as_model(model), on_boundary), rel=1e-6)
+
+
+def test_softmax_regression_is_bounded():
+    model = LogisticRegression(C=10).fit(X, Y)
+    found, seen = sl.gradient_bound(model), longest(sl.as_model(model))
+    assert seen <= found < 3 * seen
+
+
+ACTIVATIONS = [
+    torch.nn.ReLU(), torch.nn.ReLU6(), torch.nn.Tanh(), torch.nn.Sigmoid(), torch.nn.Softplus(), torch.nn.Softsign(),
+    torch.nn.LogSigmoid(), torch.nn.CELU(0.3), torch.nn.Hardtanh(), torch.nn.Hardsigmoid(), torch.nn.Hardswish(),
+    torch.nn.SELU(), torch.nn.SiLU(), torch.nn.GELU(), torch.nn.GELU("tanh"), torch.nn.Mish(), torch.nn.ELU(1.7),
+    torch.nn.LeakyReLU(1.3), torch.nn.Identity(), torch.nn.Dropout(0.5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS, ids=lambda layer: str(layer))
+def test_no_activation_is_steeper_than_we_say(activation):
+    """One unit with slope 1 around it: the bound must hold and be attained to a percent."""
+    first, last = torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)
+    for layer in (first, last):
+        torch.nn.init.ones_(layer.weight)
+        torch.nn.init.zeros_(layer.bias)
+    net = torch.nn.Sequential(first, activation, last).double().eval()
+    seen = longest(sl.as_model(net), np.linspace(-8, 8, 40_001)[:, None])
+    assert seen <= sl.gradient_bound(net) * (1 + 1e-9)
+    assert seen >= 0.99 * sl.gradient_bound(net)
+
+
+@pytest.mark.parametrize("output", [None, "probability"])
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_networks_are_bounded(outputs, output):
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(
+        torch.nn.Linear(5, 8), torch.nn.BatchNorm1d(8), torch.nn.ELU(), torch.nn.Sequential(torch.nn.Linear(8, outputs))
+    ).double().eval()  # fmt: skip
+    net[1].running_var.fill_(0.5)
+    model = sl.as_model(net, output=output)
+    found = sl.gradient_bound(net, output=output)
+    assert longest(model) <= found
+    assert sl.gradient_bound(model) == found
+
+
+def test_what_cannot_be_bounded_is_named():
+    class Own(torch.nn.Module):
+        def forward(self, a):
+            return a**2
+
+    with pytest.raises(WrongType, match="a Own of its own making"):
+        sl.gradient_bound(torch.nn.Sequential(torch.nn.Linear(2, 2), Own(), torch.nn.Linear(2, 1)))
+    with pytest.raises(WrongType, match="slope of a LayerNorm layer is not known"):
+        sl.gradient_bound(torch.nn.Sequential(torch.nn.LayerNorm(2), torch.nn.Linear(2, 1)))
+    with pytest.raises(WrongType, match="no bound is known for a RandomForestClassifier"):
+        sl.gradient_bound(RandomForestClassifier(2).fit(X, Y))
+    with pytest.raises(WrongType, match="a PoissonRegressor has coefficients, but"):
+        sl.gradient_bound(PoissonRegressor().fit(X, Y))
+    with pytest.raises(WrongType, match="probabilities of a SGDClassifier are not known to be logistic"):
+        sl.gradient_bound(SGDClassifier(loss="log_loss", random_state=0).fit(X, Y))
+    with pytest.raises(InvalidArgument, match="output must be 'probability' or 'margin'"):
+        sl.gradient_bound(Ridge(), output="logit")
