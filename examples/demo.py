@@ -82,10 +82,10 @@ def main():
         data.data, data.target == 0, test_size=0.25, stratify=data.target, random_state=SEED
     )
     net = train(X, y)
-    model = sl.as_model(net, output="probability", feature_names=data.feature_names)
+    model = sl.as_model(net, output="probability", feature_names=data.feature_names, outputs=["malignant"])
     probability = model.values(test_X)[:, 0]
     print(f"Test accuracy {((probability > 0.5) == test_y).mean():.1%} on {len(test_y)} rows.")
-    print("Below, 'output' is the network's probability of malignancy.\n")
+    print("Below are slopes of the network's probability of malignancy.\n")
 
     # test rows to which the network gives about 10%, 50% and 90%; at 0% and 100% there is little slope to explain
     rows = test_X[[np.abs(probability - wanted).argmin() for wanted in (0.1, 0.5, 0.9)]]

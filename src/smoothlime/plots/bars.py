@@ -41,16 +41,12 @@ def bars(e: Explanation, ax: Axes | None = None, *, confidence: float = 0.95, mo
     output = _label(e.row_outputs[0])
     ax.set_title(f"{output}: f(x) = {e.prediction[0]:.3g}", loc="left", parse_math=False)
     left_out = int(np.isfinite(e.std).sum()) - len(chosen)
-    rest = f"\n{left_out} smaller slopes not shown" if left_out else ""
-    ax.set_xlabel(f"slope × neighbourhood standard deviation, with {confidence:.0%} intervals{rest}")
-    ax.text(
-        1.0,
-        1.01,
-        f"{e.method}, {int(e.n_samples[0]):,} draws",
-        transform=ax.transAxes,
-        ha="right",
-        fontsize=8,
+    rest = f"; {left_out} smaller slopes not shown" if left_out else ""
+    ax.set_xlabel(
+        f"slope × neighbourhood standard deviation, with {confidence:.0%} intervals\n"
+        f"{e.method}, {int(e.n_samples[0]):,} draws{rest}"
     )
+    ax.set_ylim(-0.9, max(len(chosen) - 0.1, 2.1))
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.tick_params(axis="y", length=0)
     return ax
