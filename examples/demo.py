@@ -72,17 +72,30 @@ def compare(one, other):
     )
 
 
+def load():
+    """Training rows, test rows and test labels; malignant is 1."""
+    data = load_breast_cancer()
+    X, test_X, y, test_y = train_test_split(
+        data.data, data.target == 0, test_size=0.25, stratify=data.target, random_state=SEED
+    )
+    return data.feature_names, X, y, test_X, test_y
+
+
+def __getattr__(name):
+    """`demo:model` trains the network when somebody asks for it, as `smoothlime check` does."""
+    if name != "model":
+        raise AttributeError(name)
+    names, X, y, _, _ = load()
+    return sl.as_model(train(X, y), output="probability", feature_names=names, outputs=["malignant"])
+
+
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--out", type=Path, default=Path("demo.png"), help="where the picture goes [%(default)s]")
     out = arguments.parse_args().out
 
-    data = load_breast_cancer()
-    X, test_X, y, test_y = train_test_split(
-        data.data, data.target == 0, test_size=0.25, stratify=data.target, random_state=SEED
-    )
-    net = train(X, y)
-    model = sl.as_model(net, output="probability", feature_names=data.feature_names, outputs=["malignant"])
+    names, X, y, test_X, test_y = load()
+    model = sl.as_model(train(X, y), output="probability", feature_names=names, outputs=["malignant"])
     probability = model.values(test_X)[:, 0]
     print(f"Test accuracy {((probability > 0.5) == test_y).mean():.1%} on {len(test_y)} rows.")
     print("Below are slopes of the network's probability of malignancy.\n")
@@ -96,6 +109,10 @@ def main():
 
     by_gradients.plot(row=1).figure.savefig(out, dpi=150)
     print(f"A picture of row 1, with error bars, is in {out}")
+    table = out.with_suffix(".csv")
+    np.savetxt(table, test_X, delimiter=",", header=",".join(names), comments="", fmt="%.8g")
+    print(f"The test rows are in {table}. Can the explanations be trusted? Ask:")
+    print(f"    smoothlime check demo:model {table} --path examples --sigma {SIGMA}")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,11 @@
 """Shared by all tests: a few models, and which designs each method can use."""
 
 import pytest
+import torch
 
 from smoothlime import CLime, Differences, SmoothGrad, Stein
+
+torch.set_num_threads(1)  # the networks here are tiny: threads would only wait for each other
 
 METHODS = (SmoothGrad, CLime, Stein, Differences)
 COMBINATIONS = [(method.name, design) for method in METHODS for design in method.designs]
@@ -17,8 +20,6 @@ def pytest_generate_tests(metafunc):
 @pytest.fixture
 def elu_network():
     """A small float64 network with two outputs, in evaluation mode."""
-    import torch
-
     with torch.random.fork_rng():
         torch.manual_seed(0)
         layers = [torch.nn.Linear(3, 8), torch.nn.ELU(), torch.nn.Linear(8, 2)]

@@ -12,26 +12,42 @@ from ._version import __version__
 from .estimators import CLime, Differences, SmoothGrad, Stein
 from .explain import explain, explain_outputs
 from .explanation import Explanation
-from .guarantees import Plan, gradient_bound, plan
+from .guarantees import (
+    Agreement,
+    Certificate,
+    Plan,
+    Robustness,
+    agreement,
+    certify,
+    gradient_bound,
+    plan,
+    robustness,
+)
 from .models import Model, as_model, from_functions
 from .neighbourhood import Neighbourhood
 
 __all__ = [
+    "Agreement",
     "CLime",
+    "Certificate",
     "Differences",
     "Explanation",
     "Model",
     "Neighbourhood",
     "Plan",
+    "Robustness",
     "SmoothGrad",
     "Stein",
     "__version__",
+    "agreement",
     "as_model",
+    "certify",
     "errors",
     "explain",
     "explain_outputs",
     "from_functions",
     "gradient_bound",
     "plan",
+    "robustness",
     "testing",
 ]

@@ -15,8 +15,11 @@ G groups, and groups are what standard errors are made of.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -35,8 +38,21 @@ FEWEST_BLOCKS = 8
 SOBOL_FEATURES = 21_201
 """Dimensions for which direction numbers are tabulated."""
 
-Generators = Callable[[int], np.random.Generator]
 Units = Callable[[int], Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What fixes a sequence of draws: the seed, and the position of a row that has draws of its own."""
+
+    seed: int
+    row: int | None
+
+    def generator(self, purpose: int) -> np.random.Generator:
+        """A generator for one purpose, independent of all others."""
+        key = (0,) if self.row is None else (1, self.row)
+        sequence = np.random.SeedSequence(self.seed, spawn_key=(*key, purpose))
+        return np.random.Generator(np.random.PCG64(sequence))
 
 
 class Stream:
@@ -109,7 +125,7 @@ class Design:
 
     name: str
     block: Callable[[int], int]
-    units: Callable[[int, Generators], tuple[Units, int]]
+    units: Callable[[int, Key], tuple[Units, int]]
     is_paired: bool = False
     is_net: bool = False
     pairs_below: int = FEWEST_BLOCKS
@@ -119,13 +135,7 @@ class Design:
         if self.is_net and d > SOBOL_FEATURES:
             msg = f"design='sobol' goes up to {SOBOL_FEATURES} features; got {d}. Use design='antithetic'"
             raise InvalidArgument(msg)
-        key = (0,) if row is None else (1, row)
-
-        def generators(purpose: int) -> np.random.Generator:
-            sequence = np.random.SeedSequence(seed, spawn_key=(*key, purpose))
-            return np.random.Generator(np.random.PCG64(sequence))
-
-        units, unit = self.units(d, generators)
+        units, unit = self.units(d, Key(seed, row))
         return Stream(units, unit, d)
 
     def whole(self, n: int, d: int) -> int:
@@ -150,19 +160,19 @@ class Design:
         return Layout(block, GROUPS)
 
 
-def _iid(d: int, generators: Generators) -> tuple[Units, int]:
-    normal = generators(0)
+def _iid(d: int, key: Key) -> tuple[Units, int]:
+    normal = key.generator(0)
     return (lambda m: normal.standard_normal((m, d))), 1
 
 
-def _antithetic(d: int, generators: Generators) -> tuple[Units, int]:
-    normal = generators(0)
+def _antithetic(d: int, key: Key) -> tuple[Units, int]:
+    normal = key.generator(0)
     return (lambda m: _mirror(normal.standard_normal((m, d)))), 2
 
 
-def _orthogonal(extra_degrees: int) -> Callable[[int, Generators], tuple[Units, int]]:
-    def units(d: int, generators: Generators) -> tuple[Units, int]:
-        directions, radii = generators(0), generators(1)  # two streams: blocks then do not depend on batching
+def _orthogonal(extra_degrees: int) -> Callable[[int, Key], tuple[Units, int]]:
+    def units(d: int, key: Key) -> tuple[Units, int]:
+        directions, radii = key.generator(0), key.generator(1)  # two streams: blocks then do not depend on batching
 
         def draw(m: int) -> Array:
             q, upper = np.linalg.qr(directions.standard_normal((m, d, d)))
@@ -176,11 +186,13 @@ def _orthogonal(extra_degrees: int) -> Callable[[int, Generators], tuple[Units, 
     return units
 
 
-def _sobol(d: int, generators: Generators) -> tuple[Units, int]:
+def _sobol(d: int, key: Key) -> tuple[Units, int]:
     from scipy.special import ndtri
-    from scipy.stats import qmc
 
-    engines = [qmc.Sobol(d, scramble=True, rng=generators(r)) for r in range(SCRAMBLES)]
+    # scrambling costs more than drawing; sequences that rows share are asked for again and again
+    engines = [copy.copy(engine) for engine in (_scrambled_once if key.row is None else _scrambled)(d, key)]
+    for engine in engines:
+        engine.reset()  # the copy starts over with a state of its own; what it shares is never written
     half_cell = 0.5**31  # coordinates are multiples of 2⁻³⁰: their midpoints avoid 0, and so −inf
 
     def draw(m: int) -> Array:
@@ -189,6 +201,16 @@ def _sobol(d: int, generators: Generators) -> tuple[Units, int]:
         return ndtri(uniform.reshape(-1, d) + half_cell)
 
     return draw, SCRAMBLES
+
+
+def _scrambled(d: int, key: Key) -> tuple[Any, ...]:
+    """Scrambled Sobol' engines that nothing has been drawn from."""
+    from scipy.stats import qmc
+
+    return tuple(qmc.Sobol(d, scramble=True, rng=key.generator(r)) for r in range(SCRAMBLES))
+
+
+_scrambled_once = lru_cache(maxsize=8)(_scrambled)
 
 
 def _mirror(z: Array) -> Array:

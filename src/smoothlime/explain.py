@@ -102,7 +102,7 @@ def explain(
     >>> np.round(e.values, 2), e.converged
     (array([[ 1.96, -0.  ]]), array([ True]))
     """
-    job = _prepare(
+    job = prepare(
         model, X, method=method, sigma=sigma, background=background, output=output, n_samples=n_samples,
         rtol=rtol, atol=atol, confidence=confidence, guarantee=guarantee, output_range=output_range,
         gradient_bound=gradient_bound, max_samples=max_samples, design=design, draws=draws, seed=seed,
@@ -149,7 +149,7 @@ def explain_outputs(
     >>> np.round((both["0"] + both["1"]).values, 12)
     array([[0.]])
     """
-    job = _prepare(
+    job = prepare(
         model, X, method=method, sigma=sigma, background=background, output=output, n_samples=n_samples,
         rtol=rtol, atol=atol, confidence=confidence, guarantee=guarantee, output_range=output_range,
         gradient_bound=gradient_bound, max_samples=max_samples, design=design, draws=draws, seed=seed,
@@ -162,26 +162,26 @@ def explain_outputs(
     return explanations
 
 
-def _prepare(
+def prepare(
     model: Any,
     X: Any,
     *,
-    method: str | Estimator,
-    sigma: Any,
-    background: Any,
-    output: str,
-    n_samples: int | None,
-    rtol: float,
-    atol: float | str,
-    confidence: float,
-    guarantee: str,
-    output_range: tuple[float, float] | None,
-    gradient_bound: float | None,
-    max_samples: int,
-    design: str,
-    draws: str,
-    seed: int,
-    batch_size: int | str,
+    method: str | Estimator = "auto",
+    sigma: Any = 1.0,
+    background: Any = None,
+    output: str = "probability",
+    n_samples: int | None = None,
+    rtol: float = 0.05,
+    atol: float | str = "auto",
+    confidence: float = 0.95,
+    guarantee: str = "approximate",
+    output_range: tuple[float, float] | None = None,
+    gradient_bound: float | None = None,
+    max_samples: int = 100_000,
+    design: str = "auto",
+    draws: str = "shared",
+    seed: int = 0,
+    batch_size: int | str = "auto",
 ) -> Job:
     """Check every argument, settle every choice, and ask the model for f(x), twice."""
     rows = check_rows(X)

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from ._progress import Progress
-from ._types import Array, Flags, Indices
+from ._types import Array, Flags, Indices, Points
 from ._version import __version__
 from .designs import Chunk, Design, Layout, Stream
 from .estimators import Batch, Estimate, Estimator, GroupedDraws
 from .estimators.certified import Certifying
 from .explanation import Explanation, Groups, Provenance, around, columns
 from .models import Evaluation, Target
+from .models.evaluation import Where
 from .neighbourhood import Factor, Neighbourhood
 from .uncertainty.jackknife import standard_error
 from .uncertainty.stopping import Stopping
@@ -204,12 +205,7 @@ def _evaluate(job: Job, weights: Array, rows: Indices, draws: GroupedDraws) -> B
     """The model's answers at rows × draws, for each target: values (r·t, g, b) and perhaps gradients."""
     _, g, b, d = draws.z.shape
     r, t, k = weights.shape
-    steps = job.factor.steps(draws.z.reshape(-1, g * b, d))
-    points = around(job.rows[rows], job.factor.free, steps, job.dtype).reshape(r * g * b, -1)
-
-    def where(position: int) -> str:
-        return f"a draw around row {rows[position // (g * b)]}"
-
+    points, where = _points(job, rows, draws)
     if job.method.needs == "values":
         values = job.evaluation.values(points, where).reshape(r, g * b, k)
         scalars = (values @ weights.swapaxes(1, 2)).swapaxes(1, 2)
@@ -217,12 +213,34 @@ def _evaluate(job: Job, weights: Array, rows: Indices, draws: GroupedDraws) -> B
     scalars = np.empty((r, t, g, b))
     gradients: Any = [None] * t
     for i in range(t):
-        repeated = np.repeat(weights[:, i].astype(job.dtype), g * b, axis=0)
-        values, found = job.evaluation.values_and_gradients(points, repeated, where)
+        values, found = _with_gradients(job, points, weights[:, i], where)
         scalars[:, i] = (values.reshape(r, g * b, k) @ weights[:, i, :, None]).reshape(r, g, b)
-        gradients[i] = (found if d == found.shape[1] else found[:, job.factor.free]).reshape(r, 1, g, b, d)
+        gradients[i] = found.reshape(r, 1, g, b, d)
     stacked = gradients[0] if t == 1 else np.concatenate(gradients, axis=1)
     return Batch(_repeated(draws, t), scalars.reshape(r * t, g, b), stacked.reshape(r * t, g, b, d))
+
+
+def evaluate_outputs(job: Job, weights: Array, row: int, draws: GroupedDraws) -> tuple[Array, Array]:
+    """All outputs (n, k) at the draws around one row, and the gradient (n, f) of their sum by weights (k,)."""
+    points, where = _points(job, np.array([row]), draws)
+    values, gradients = _with_gradients(job, points, weights[None], where)
+    return values, gradients.astype(np.float64)
+
+
+def _points(job: Job, rows: Indices, draws: GroupedDraws) -> tuple[Points, Where]:
+    """The points (r·n, d) that draws lead to around rows, and how to name the row of each."""
+    _, g, b, d = draws.z.shape
+    steps = job.factor.steps(draws.z.reshape(-1, g * b, d))
+    points = around(job.rows[rows], job.factor.free, steps, job.dtype).reshape(len(rows) * g * b, -1)
+    return points, lambda position: f"a draw around row {rows[position // (g * b)]}"
+
+
+def _with_gradients(job: Job, points: Points, weights: Array, where: Where) -> tuple[Array, Points]:
+    """Outputs (n, k) and gradients (n, f), for weights (r, k) of the rows that points belong to."""
+    repeated = np.repeat(weights.astype(job.dtype), len(points) // len(weights), axis=0)
+    values, found = job.evaluation.values_and_gradients(points, repeated, where)
+    free = job.factor.free
+    return values, found if len(free) == found.shape[1] else found[:, free]
 
 
 def _repeated(draws: GroupedDraws, t: int) -> GroupedDraws:

@@ -82,6 +82,15 @@ def test_sobol_groups_are_nets():
             assert sorted(cells[:, axis]) == list(range(64))
 
 
+def test_streams_of_one_seed_do_not_share_their_state():
+    """Scrambles are kept between calls; where one stream stands must not matter to another."""
+    first, second = (DESIGNS["sobol"].stream(4, 11) for _ in range(2))
+    taken = first.take(64)
+    first.take(512)
+    np.testing.assert_array_equal(second.take(64), taken)
+    np.testing.assert_array_equal(DESIGNS["sobol"].stream(4, 11).take(64), taken)
+
+
 def test_sobol_says_up_to_how_many_features_it_goes():
     with pytest.raises(InvalidArgument, match="goes up to 21201 features; got 30000"):
         DESIGNS["sobol"].stream(30_000, 0)

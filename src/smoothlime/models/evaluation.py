@@ -15,7 +15,7 @@ from .base import Differentiable, Model
 Where = Callable[[int], str]
 """Names the row of the caller's table to which a point belongs."""
 
-BATCH_BYTES = 2**21
+BATCH_BYTES = 2**20
 """Points per model call, by size: about what stays in a core's cache, where small networks are fastest."""
 
 

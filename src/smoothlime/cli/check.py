@@ -1,0 +1,108 @@
+"""`smoothlime check`: can these explanations be trusted? Agreement, robustness and certificate, with an exit code."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import click
+
+from ._inputs import load_model, load_rows
+
+TRUSTED, DISAGREES, CANNOT_TELL = 0, 3, 4
+
+
+@click.command(
+    "check",
+    epilog="Exit codes: 0 nothing speaks against the explanations; 3 the gradients disagree with the predictions"
+    " around some row; 4 too few draws to tell for most rows; 2 bad input."
+    " Example: smoothlime check mymodels:net rows.csv --path . --sigma 0.5",
+)
+@click.argument("model")
+@click.argument("table")
+@click.option("--path", help="Folder in which to look for the model's module.")
+@click.option("--columns", help="Columns to use, separated by commas; all of them by default.")
+@click.option("--rows", "most", type=int, default=20, show_default=True, help="Use at most so many rows.")
+@click.option("--target", help="Output to explain: a name, a position, or 'predicted'.")
+@click.option(
+    "--sigma", type=float, default=0.5, show_default=True, help="In standard deviations of the table's columns."
+)
+@click.option("--raw-units", is_flag=True, help="Take --sigma in the units of the features instead.")
+@click.option("--range", "output_range", type=float, nargs=2, help="Lowest and highest output, e.g. 0 1.")
+@click.option("--gradient-bound", type=float, help="Largest length of the gradient, per unit of the features.")
+@click.option("--samples", type=int, default=20_000, show_default=True, help="Draws per row.")
+@click.option(
+    "--margin", type=float, default=0.1, show_default=True, help="Difference, relative to the slopes, to ignore."
+)
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def command(
+    model: str,
+    table: str,
+    path: str | None,
+    columns: str | None,
+    most: int,
+    target: str | None,
+    sigma: float,
+    raw_units: bool,
+    output_range: tuple[float, float] | None,
+    gradient_bound: float | None,
+    samples: int,
+    margin: float,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Check whether explanations of MODEL, given as module:attribute, around the rows of TABLE can be trusted.
+
+    TABLE is a CSV file with a header, or a Parquet file.
+    """
+    from .._validate import check_count
+    from ..guarantees import agreement, certify, robustness
+    from ..models import Differentiable, as_model
+    from ..neighbourhood import Neighbourhood
+
+    wanted = tuple(name.strip() for name in columns.split(",")) if columns else ()
+    _, everything = load_rows(table, wanted)
+    adapted = as_model(load_model(model, path))
+    around = Neighbourhood(sigma) if raw_units else Neighbourhood.from_data(everything, sigma)
+    rows = everything[: check_count(most, "--rows")]
+    shared: dict[str, Any] = {"sigma": around, "target": _target(target)}
+
+    found: dict[str, Any] = {"rows": len(rows)}
+    lines = []
+    status = TRUSTED
+    if isinstance(adapted, Differentiable):
+        agreed = agreement(adapted, rows, n_samples=samples, margin=margin, seed=seed, **shared)
+        agrees, within = list(agreed.agrees), agreed.within.tolist()
+        found["agreement"] = {"verdict": agreed.verdict, "agrees": agrees, "within": within}
+        lines.append(str(agreed))
+        sure = agrees.count(True)
+        status = DISAGREES if False in agrees else TRUSTED if 2 * sure >= len(agrees) else CANNOT_TELL
+    else:
+        found["agreement"] = None
+        lines.append("The model gives predictions only: there are no gradients that could disagree with them.")
+    known: dict[str, Any] = {"output_range": output_range, "gradient_bound": gradient_bound}
+    method = "differences" if status == DISAGREES else "auto"
+    moved = robustness(adapted, rows, method=method, n_samples=1_000, norm=2, seed=seed, **shared, **known)
+    found["robustness"] = {"mean": moved.mean, "standard_error": moved.standard_error, "population": moved.population}
+    lines.append(str(moved))
+    if output_range or gradient_bound or getattr(adapted, "output_range", None):
+        certificate = certify(adapted, rows, sigma=around, **known)
+        found["certificate"] = {"kind": certificate.kind, "lipschitz": float(certificate.lipschitz.max())}
+        lines.append(str(certificate))
+    else:
+        found["certificate"] = None
+        lines.append("No certificate: give --range LOW HIGH or --gradient-bound for one.")
+    verdict = {
+        TRUSTED: "Nothing speaks against these explanations.",
+        DISAGREES: "Do not trust gradient explanations of this model; explanations from predictions are fine.",
+        CANNOT_TELL: "Too few draws to tell; raise --samples.",
+    }[status]
+    found["verdict"] = verdict
+    click.echo(json.dumps(found) if as_json else "\n\n".join([*lines, verdict]))
+    sys.exit(status)
+
+
+def _target(text: str | None) -> Any:
+    return int(text) if text is not None and text.isdigit() else text

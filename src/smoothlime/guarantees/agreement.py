@@ -1,0 +1,304 @@
+"""agreement: do the model's gradients describe its behaviour? A paired test of SmoothGrad against C-LIME.
+
+Both are computed from the same draws. Their difference is zero in the limit for a model without jumps, so a
+difference beyond chance says that the gradients lie: they miss jumps, a detached part, or belong to something else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from .._types import Array, Flags
+from .._validate import check_count, check_fraction, check_number
+from ..errors import InvalidArgument, NoGradients
+from ..estimators import GroupedDraws
+from ..explain import prepare
+from ..models import Differentiable, as_model, knows_both_outputs, resolve_target
+from ..neighbourhood import Factor
+from ..sampling import Job, evaluate_outputs
+
+HOTELLING_FROM = 200
+"""Draws from which Hotelling's test keeps its level, at five or more draws per feature."""
+
+ROUNDING = 1e-9
+"""Relative differences below this are rounding."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Agreement:
+    """Whether gradients and predictions tell the same story around each row."""
+
+    p_value: Array
+    """(r,) of the hypothesis that they do, adjusted over rows (Holm)"""
+    agrees: tuple[bool | None, ...]
+    """True: equal within the margin. False: they differ, and by more than the margin. None: too few draws to tell"""
+    distance: Array
+    """(r,) L2 distance between SmoothGrad and C-LIME, standardised"""
+    relative: Array
+    """(r,) the same over the length of C-LIME's slopes"""
+    within: Array
+    """(r,) relative difference that is ruled out at level alpha"""
+    features: tuple[tuple[str, ...], ...]
+    """Features that differ, for each row (Holm over features)"""
+    diagnosis: tuple[str, ...]
+    """What is wrong with the gradients, for each row; empty where nothing is"""
+    margin: float
+    alpha: float
+    n_samples: int
+
+    @property
+    def verdict(self) -> str:
+        """One line over all rows."""
+        bad = [row for row, each in enumerate(self.agrees) if each is False]
+        if bad:
+            reasons = sorted({self.diagnosis[row] for row in bad})
+            where = "" if len(self.agrees) == 1 else f" around {len(bad)} of {len(self.agrees)} rows"
+            return f"disagree{where}: {reasons[0]}; use predictions (method='differences' or 'clime')"
+        sure = np.array([each is True for each in self.agrees])
+        if sure.all():
+            return f"agree within {_percent(float(self.within.max()))}"
+        widest = _percent(float(self.within.max()))
+        if not sure.any():
+            return f"not enough samples to tell: they may differ by {widest}"
+        return (
+            f"agree within {_percent(float(self.within[sure].max()))} around {sure.sum()} of {len(sure)} rows; not enough"
+            f" samples to tell around the others, where they may differ by {widest}"
+        )
+
+    def __len__(self) -> int:
+        """Count of rows."""
+        return len(self.p_value)
+
+    def __str__(self) -> str:
+        """The verdict, and how it was reached."""
+        return (
+            f"Gradients and predictions {self.verdict}.\n"
+            f"Paired test on {self.n_samples:,} shared draws per row, level {self.alpha:g}, margin {self.margin:.0%} of"
+            f" the slope; smallest p-value {float(self.p_value.min()):.2g} (approximate)."
+        )
+
+
+def agreement(
+    model: Any,
+    X: Any,
+    *,
+    sigma: Any = 1.0,
+    target: Any = None,
+    output: Literal["probability", "margin"] = "probability",
+    n_samples: int = 2_000,
+    margin: float = 0.05,
+    alpha: float = 0.05,
+    seed: int = 0,
+    batch_size: int | Literal["auto"] = "auto",
+) -> Agreement:
+    """Test whether the model's gradients agree with its predictions around each row.
+
+    Rejects by Hotelling's test where there are at least 200 draws and five per feature, else by the largest |t|;
+    affirms equality within `margin`, relative to ‖w‖, by a one-sided test of its own. Not rejecting is not agreeing.
+
+    Examples
+    --------
+    >>> from smoothlime.testing import Sine, Step
+    >>> print(agreement(Sine([1.0, 0.5]), [0.3, 0.1], sigma=0.5, n_samples=4_000).verdict)
+    agree within 1.3%
+    >>> print(agreement(Step([1.0, 0.5]), [0.3, 0.1], sigma=0.5).verdict)
+    disagree: the output is piecewise constant, so its gradients are zero; use predictions ...
+    """
+    n = check_count(n_samples, "n_samples")
+    level = check_fraction(alpha, "alpha")
+    share = check_number(margin, "margin")
+    adapted = as_model(model, output=output) if knows_both_outputs(model) else as_model(model)
+    if not isinstance(adapted, Differentiable):
+        msg = f"agreement compares gradients with predictions; a {type(model).__name__} has no gradients to compare"
+        raise NoGradients(msg)
+    job = prepare(
+        adapted, X, method="smoothgrad", sigma=sigma, n_samples=n, design="iid", seed=seed, batch_size=batch_size
+    )
+    d = len(job.factor.free)
+    if n < d + 3:
+        msg = f"n_samples={n} is too few for {d} features: least squares needs at least {d + 3} draws"
+        raise InvalidArgument(msg)
+    resolved = resolve_target(target, job.outputs, job.predictions)
+    z = job.stream(None).take(n)
+    draws = GroupedDraws(z[None, None], is_shared=True)
+    found = [_test_row(job, resolved.weights[row, 0], row, draws, level, share) for row in range(len(job.rows))]
+    p_value = _holm(np.array([each.p_value for each in found]))
+    names = [job.feature_names[j] for j in job.factor.free]
+    agrees = tuple(
+        True if each.is_affirmed else False if p <= level and each.relative > share else None
+        for each, p in zip(found, p_value, strict=True)
+    )
+    return Agreement(
+        p_value=p_value,
+        agrees=agrees,
+        distance=np.array([each.distance for each in found]),
+        relative=np.array([each.relative for each in found]),
+        within=np.array([each.within for each in found]),
+        features=tuple(
+            tuple(name for name, differs in zip(names, each.differs, strict=True) if differs) if agree is False else ()
+            for each, agree in zip(found, agrees, strict=True)
+        ),
+        diagnosis=tuple(each.diagnosis if agree is False else "" for each, agree in zip(found, agrees, strict=True)),
+        margin=share,
+        alpha=level,
+        n_samples=n,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Row:
+    p_value: float
+    is_affirmed: bool
+    distance: float
+    relative: float
+    within: float
+    differs: Flags
+    diagnosis: str
+
+
+def _test_row(job: Job, weights: Array, row: int, draws: GroupedDraws, alpha: float, margin: float) -> _Row:
+    """The paired test around one row; slopes are standardised."""
+    outputs, gradients = evaluate_outputs(job, weights, row, draws)
+    values = outputs @ weights
+    z = draws.z[0, 0]
+    n, d = z.shape
+    slopes, pulls, differences = paired_differences(z, values, job.factor.whiten(gradients))
+    to_features = _standardise(job.factor)
+    slopes, pulls, differences = slopes @ to_features, pulls @ to_features, differences @ to_features
+    mean = differences.mean(axis=0)
+    size = max(float(np.linalg.norm(slopes)), np.finfo(float).tiny)
+    distance = float(np.linalg.norm(mean))
+    centred = differences - mean
+    cov = centred.T @ centred / (n - 1)
+    eigenvalues = np.linalg.eigvalsh(cov)
+    noise = np.sqrt(max(float(eigenvalues[-1]), 0.0) / n)
+    scale = max(size, float(np.abs(gradients * job.factor.std).max()))
+    if distance <= ROUNDING * scale and noise <= ROUNDING * scale:
+        return _Row(1.0, True, distance, distance / size, distance / size, np.zeros(d, dtype=bool), "")
+    p_value = _hotelling(mean, cov, n) if n >= max(HOTELLING_FROM, 5 * d) else _largest_t(mean, cov, n)[0]
+    from scipy.special import stdtrit
+
+    # ‖difference‖ < margin·‖w‖ must hold for the errors of both sides; solved for the smallest margin that does
+    quantile = float(stdtrit(n - 1, 1 - alpha))
+    size_noise = np.sqrt(np.linalg.eigvalsh(np.atleast_2d(np.cov(pulls.T)))[-1] / n)
+    within = (distance + quantile * noise) / max(size - quantile * size_noise, ROUNDING * size)
+    return _Row(
+        p_value=p_value,
+        is_affirmed=bool(within < margin),
+        distance=distance,
+        relative=distance / size,
+        within=within,
+        differs=_largest_t(mean, cov, n)[1] <= alpha,
+        diagnosis=diagnose(values, gradients, slopes, mean + slopes, outputs, z, job, weights),
+    )
+
+
+def paired_differences(z: Array, values: Array, gradients: Array) -> tuple[Array, Array, Array]:
+    """C-LIME's slopes (d,), what each draw adds to their error, (n, d), and the paired differences (n, d).
+
+    D_i = g_i − v − S⁻¹(z_i − z̄) e_i / (1 − h_i): its mean is SmoothGrad less C-LIME but for terms of order 1/n, and
+    its scatter is that of the difference, the correlation of the two on shared draws included.
+    """
+    n = len(z)
+    centred = z - z.mean(axis=0)
+    inverse = np.linalg.inv(centred.T @ centred / n)
+    away = values - values.mean()
+    slopes = inverse @ (centred.T @ away) / n
+    pulled = centred @ inverse
+    leverage = (1 + (pulled * centred).sum(axis=1)) / n
+    residual = (away - centred @ slopes) / (1 - leverage)
+    pulls = pulled * residual[:, None]
+    terms = gradients - slopes - pulls
+    # centre on the difference itself: leverage corrections move the mean by O(1/n)
+    return slopes, pulls, terms - terms.mean(axis=0) + (gradients.mean(axis=0) - slopes)
+
+
+def diagnose(
+    values: Array,
+    gradients: Array,
+    slopes: Array,
+    by_gradients: Array,
+    outputs: Array,
+    z: Array,
+    job: Job,
+    weights: Array,
+) -> str:
+    """Say in words what is the matter with gradients that disagree; the likeliest of a few known causes."""
+    distinct = len(np.unique(values))
+    is_zero = ~gradients.any(axis=0)
+    if is_zero.all():
+        if distinct <= len(values) / 10:
+            return "the output is piecewise constant, so its gradients are zero"
+        return "the gradients are zero although the output varies: the graph is detached from the input"
+    other = _other_output(by_gradients, outputs, z, job, weights)
+    if other:
+        return f"the gradients are those of output {other!r}: a wrong target"
+    if is_zero.any() and np.abs(slopes[is_zero]).max() > 0.05 * np.linalg.norm(slopes):
+        names = [job.feature_names[job.factor.free[j]] for j in np.flatnonzero(is_zero)]
+        listed = ", ".join(map(repr, names[:3]))
+        return f"the gradient of {listed} is zero although the output follows it: that part of the graph is detached"
+    size = float(np.linalg.norm(slopes))
+    along = float(by_gradients @ slopes) / size**2 if size else 0.0
+    if np.linalg.norm(by_gradients - along * slopes) < 0.1 * abs(along) * size and not 0.67 < along < 1.5:
+        return f"the gradients are {along:.2g} times what the predictions say: a wrong sign or unit"
+    if distinct <= len(values) / 2:
+        return f"the output takes only {distinct} values in {len(values)} draws: the gradients miss its steps"
+    return "the gradients miss the jumps of this model"
+
+
+def _other_output(by_gradients: Array, outputs: Array, z: Array, job: Job, weights: Array) -> str | None:
+    """Name of another output whose slopes the gradients match within a tenth."""
+    to_features = _standardise(job.factor)
+    for j, name in enumerate(job.outputs):
+        if weights[j] and np.count_nonzero(weights) == 1:
+            continue
+        slopes, _, _ = paired_differences(z, outputs[:, j], np.zeros_like(z))
+        slopes = slopes @ to_features
+        if np.linalg.norm(slopes - by_gradients) < 0.1 * np.linalg.norm(slopes):
+            return name
+    return None
+
+
+def _standardise(factor: Factor) -> Array:
+    """Matrix that takes slopes per draw to standardised ones: v ↦ v L⁻¹ D^½."""
+    if factor.is_diagonal:
+        return np.eye(len(factor.free))
+    return factor.inverse * factor.std
+
+
+def _hotelling(mean: Array, cov: Array, n: int) -> float:
+    """p-value of Hotelling's T² for a mean of zero."""
+    from scipy.special import fdtrc
+
+    values, vectors = np.linalg.eigh(cov)
+    kept = values > 1e-12 * values[-1]  # directions without any scatter cannot be tested
+    d = int(kept.sum())
+    projected = mean @ vectors[:, kept]
+    statistic = n * float((projected**2 / values[kept]).sum())
+    return float(fdtrc(d, n - d, statistic * (n - d) / (d * (n - 1))))
+
+
+def _largest_t(mean: Array, cov: Array, n: int) -> tuple[float, Array]:
+    """p-value of the largest |t|, and Holm-adjusted p-values (d,) of each feature."""
+    from scipy.special import stdtr
+
+    error = np.sqrt(np.diag(cov) / n)
+    t = np.divide(np.abs(mean), error, out=np.where(np.abs(mean) > 0, np.inf, 0.0), where=error > 0)
+    adjusted = _holm(2 * np.asarray(stdtr(n - 1, -t)))
+    return float(adjusted.min()), adjusted
+
+
+def _percent(share: float) -> str:
+    return f"{max(share, 0.001):.1%}" if share < 10 else "any amount"
+
+
+def _holm(p: Array) -> Array:
+    """p-values adjusted for testing all of them, by Holm's method."""
+    order = np.argsort(p)
+    scaled = p[order] * np.arange(len(p), 0, -1)
+    adjusted = np.empty(len(p))
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(scaled))
+    return adjusted

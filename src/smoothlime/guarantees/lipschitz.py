@@ -1,0 +1,334 @@
+"""certify: how far an explanation can move when its row moves.
+
+Three certificates, all in the Mahalanobis distance ρ between rows and, per standard normal draw, in L2 norms of
+slopes; `docs/theory/robustness.md` has the proofs.
+
+| from                  | Lipschitz constant      | at distance ρ                          | holds              |
+|-----------------------|-------------------------|----------------------------------------|--------------------|
+| output range B        | 4φ(1)/2·B = 0.48394·B   | D(ρ)·B, D(ρ) = 2(φ(t−h) − φ(t+h))      | always             |
+| gradient bound G      | √(2/π)·G·√Σ             | 2G·(2Φ(ρ/2) − 1)·√Σ                    | without jumps      |
+| residual of local fit | √(2·residual variance)  | ρ·√(2·residual variance) + 0.755·B·ρ²/2 | with a confidence  |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, inf, log, pi, sqrt
+from typing import Any, Literal
+
+import numpy as np
+
+from .._types import Array
+from .._validate import check_choice, check_count, check_fraction, check_number, check_range, check_rows
+from ..designs import DESIGNS
+from ..errors import InvalidArgument, ModelError
+from ..estimators.certified import standardising_factor
+from ..explanation import Explanation, around
+from ..models import Evaluation, as_model, model_dtype, resolve_target
+from ..models.evaluation import Where, automatic_batch_size
+from ..models.targets import output_names
+from ..neighbourhood import Factor, Neighbourhood
+from ..uncertainty import bounds
+
+RANGE_SLOPE = sqrt(2 / (pi * exp(1)))
+"""2φ(1) = 0.48394: Lipschitz constant for outputs of range 1; attained by 1{|v·z| > 1}."""
+
+RANGE_CURVE = 0.7550072
+"""φ(0) + 4φ(√3): largest third derivative of the smoothed model for outputs of range 1, rounded up."""
+
+GRADIENT_SLOPE = sqrt(2 / pi)
+"""E|N(0, 1)|: Lipschitz constant for gradients of length at most 1; attained by |v·z|."""
+
+GRADIENT_CURVE = 4 * exp(-0.5) / sqrt(2 * pi)
+"""4φ(1): largest second derivative of the mean gradient, for gradients of length at most 1."""
+
+PILOT_SHARE = 0.15
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Certificate:
+    """How far each row's explanation can move: ‖E(x) − E(x')‖ ≤ bound(distance between x and x')."""
+
+    kind: str
+    """What it rests on: `range`, `gradient`, or either with `residual`"""
+    lipschitz: Array
+    """(r,) change per unit of distance that no pair of rows exceeds"""
+    assumes: str
+    confidence: float
+    """1 for what is certain; less where a residual was sampled"""
+    units: str
+    paper_lipschitz: float | None
+    """The constant G/(2σ) of the paper, which is too small by 1.6; None without a gradient bound"""
+    output_width: float | None
+    gradient_length: float | None
+    """Bound on standardised gradients"""
+    residual: Array | None
+    """(r,) upper bound on the standard deviation that the best local line leaves"""
+    noise: Array
+    """(r,) twice the Monte Carlo radius, where an explanation was given; else 0"""
+    factor: float
+    """Carries a bound per draw over to standardised slopes; 1 for diagonal Σ"""
+    sigma: float
+    """Unit of distance and slopes in raw units; 1 in standardised ones"""
+
+    def bound(self, distance: Any) -> Array:
+        """(r,) largest change of the explanation of each row when it moves by `distance`."""
+        rho = np.broadcast_to(np.asarray(distance, dtype=np.float64) / self.sigma, self.lipschitz.shape)
+        if not (np.isfinite(rho).all() and (rho >= 0).all()):
+            msg = f"distance must be finite and >= 0; got {distance!r}"
+            raise InvalidArgument(msg)
+        return self._population(rho) / self.sigma + self.noise
+
+    def radius(self, change: Any) -> Array:
+        """(r,) distance that each row may move before its explanation can change by more than `change`."""
+        allowed = np.broadcast_to(np.asarray(change, dtype=np.float64), self.lipschitz.shape) - self.noise
+        if not (np.asarray(change) >= 0).all():
+            msg = f"change must be >= 0; got {change!r}"
+            raise InvalidArgument(msg)
+        allowed = allowed * self.sigma
+        low, high = np.zeros(allowed.shape), np.full(allowed.shape, 64.0)
+        is_endless = self._population(high) <= allowed
+        for _ in range(80):  # bounds grow with distance: bisection to the last digit
+            middle = (low + high) / 2
+            fits = self._population(middle) <= allowed
+            low, high = np.where(fits, middle, low), np.where(fits, high, middle)
+        return np.where(is_endless, inf, np.where(allowed < 0, 0.0, low)) * self.sigma
+
+    def __len__(self) -> int:
+        """Count of rows."""
+        return len(self.lipschitz)
+
+    def __str__(self) -> str:
+        """The promise in a sentence, and what it rests on."""
+        worst = float(self.lipschitz.max())
+        surely = "always" if self.confidence == 1 else f"with {self.confidence:.4g} confidence for each row"
+        how = (
+            "per neighbourhood standard deviation that its row moves"
+            if self.units == "standardised"
+            else "per unit of Euclidean distance that its row moves, in raw slopes"
+        )
+        lines = [f"An explanation changes by at most {worst:.4g} {how} ({surely}; certified from {self.kind})."]
+        near = self.bound(0.1 * self.sigma)
+        lines.append(f"At a tenth of a standard deviation: at most {float(near.max()):.4g}.")
+        lines.append(f"Assumes {self.assumes}.")
+        if self.paper_lipschitz is not None:
+            lines.append(f"The paper's constant, {self.paper_lipschitz:.4g}, is too small and can be exceeded.")
+        return "\n".join(lines)
+
+    def _population(self, rho: Array) -> Array:
+        """Smallest of the certificates at Mahalanobis distances (r,), standardised."""
+        found = np.full(rho.shape, inf)
+        if self.output_width is not None:
+            found = np.minimum(found, self.factor * self.output_width * range_distance(rho))
+        if self.gradient_length is not None:
+            found = np.minimum(found, self.gradient_length * gradient_distance(rho))
+        if self.residual is not None:
+            assert self.output_width is not None
+            curve = self.factor * RANGE_CURVE * self.output_width
+            if self.gradient_length is not None:
+                curve = min(curve, GRADIENT_CURVE * self.gradient_length)
+            local = self.factor * sqrt(2) * self.residual
+            found = np.minimum(found, local * rho + curve / 2 * rho**2)
+        return found
+
+
+def certify(
+    model: Any,
+    X: Any,
+    *,
+    sigma: Any = None,
+    output_range: tuple[float, float] | None = None,
+    gradient_bound: float | None = None,
+    target: Any = None,
+    confidence: float = 0.95,
+    n_samples: int = 0,
+    units: Literal["standardised", "raw"] = "standardised",
+    seed: int = 0,
+) -> Certificate:
+    """Certificate of how far each row's explanation can move when the row moves.
+
+    With `n_samples=0` no model call is made: what is known of the output's range or of the gradient is enough. With
+    draws, the residual of the local fit gives a sharper bound near each row, at a confidence.
+
+    Parameters
+    ----------
+    X
+        Rows, or an `Explanation` of this model: then sigma is its own, and twice its Monte Carlo radius is added, so
+        that the promise is about the numbers reported and not only about their limit.
+    output_range
+        Least and largest output; known by itself for probabilities.
+    gradient_bound
+        Largest length of the gradient, anywhere. Only for models without jumps.
+    units
+        `"raw"`: Euclidean distances and slopes per unit; for isotropic neighbourhoods.
+
+    Examples
+    --------
+    >>> certificate = certify(None, [[0.0, 0.0]], sigma=0.5, output_range=(0, 1))
+    >>> certificate.lipschitz.round(5), certificate.bound(0.1).round(5)
+    (array([0.48394]), array([0.04835]))
+    """
+    explanation = X if isinstance(X, Explanation) else None
+    rows = check_rows(X) if explanation is None else explanation.x
+    neighbourhood = _neighbourhood(explanation, sigma)
+    names = explanation.feature_names if explanation is not None else ()
+    factor = neighbourhood.factor(rows.shape[1], names)
+    check_choice(units, "units", ("standardised", "raw"))
+    scale = 1.0 if units == "standardised" else _isotropic(factor)
+    adapted = None if model is None else as_model(model)
+    known = getattr(adapted, "output_range", None) if output_range is None else check_range(output_range)
+    length = (
+        None if gradient_bound is None else check_number(gradient_bound, "gradient_bound") * float(factor.std.max())
+    )
+    if known is None and length is None:
+        msg = (
+            "certify needs output_range=(lowest, highest) or gradient_bound: without a bound on the model there is none"
+            " on its explanations. A probability has output_range=(0, 1)"
+        )
+        raise InvalidArgument(msg)
+    n = check_count(n_samples, "n_samples", at_least=0)
+    level = check_fraction(confidence, "confidence")
+    residual = None
+    if n:
+        if known is None or adapted is None:
+            msg = "n_samples draws the residual of the local fit, which needs the model and output_range"
+            raise InvalidArgument(msg)
+        residual = _residuals(adapted, rows, factor, known, target, n, 1 - level, check_count(seed, "seed", at_least=0))
+    width = None if known is None else known[1] - known[0]
+    convert = standardising_factor(factor)
+    constants = []
+    if width is not None:
+        constants.append(("range", convert * RANGE_SLOPE * width))
+    if length is not None:
+        constants.append(("gradient", GRADIENT_SLOPE * length))
+    kind, lipschitz = min(constants, key=lambda each: each[1])
+    assumes = [] if known is None else [f"outputs between {known[0]:g} and {known[1]:g}"]
+    assumes += [] if length is None else [f"gradients no longer than {gradient_bound:g} and no jumps"]
+    noise = np.zeros(len(rows)) if explanation is None else 2 * explanation.radius / scale
+    return Certificate(
+        kind=kind if residual is None else f"{kind} and residual",
+        lipschitz=np.full(len(rows), lipschitz / scale**2),
+        assumes=", ".join(assumes),
+        confidence=1.0 if residual is None else level,
+        units=units,
+        paper_lipschitz=None if length is None else length / 2 / scale**2,
+        output_width=width,
+        gradient_length=length,
+        residual=residual,
+        noise=noise,
+        factor=convert,
+        sigma=scale,
+    )
+
+
+def range_distance(rho: Array) -> Array:
+    """D(ρ) = 2(φ(t − h) − φ(t + h)) with h = ρ/2 and t tanh(t h) = h: the largest change for outputs of range 1."""
+    h = np.asarray(rho, dtype=np.float64) / 2
+    low, high = np.maximum(h, 0.0), np.maximum(h, 1.0) + 1.0
+    for _ in range(100):  # t tanh(t h) grows with t, from below h at t = h to above it
+        middle = (low + high) / 2
+        is_low = middle * np.tanh(middle * h) < h
+        low, high = np.where(is_low, middle, low), np.where(is_low, high, middle)
+    # t is where the difference is largest, so that an error in t counts to second order only
+    return 2 * (_phi(high - h) - _phi(high + h))
+
+
+def gradient_distance(rho: Array) -> Array:
+    """2(2Φ(ρ/2) − 1): the largest change for gradients of length at most 1."""
+    from scipy.special import erf
+
+    return 2 * np.asarray(erf(np.asarray(rho) / (2 * sqrt(2))))
+
+
+def _phi(t: Array) -> Array:
+    return np.exp(-(t**2) / 2) / sqrt(2 * pi)
+
+
+def _neighbourhood(explanation: Explanation | None, sigma: Any) -> Neighbourhood:
+    if explanation is not None:
+        if sigma is not None:
+            msg = "sigma is that of the explanation given as X; leave it out"
+            raise InvalidArgument(msg)
+        return explanation.neighbourhood
+    if sigma is None:
+        msg = "sigma is needed: how far an explanation can move depends on how much it smooths"
+        raise InvalidArgument(msg)
+    return sigma if isinstance(sigma, Neighbourhood) else Neighbourhood(sigma)
+
+
+def _isotropic(factor: Factor) -> float:
+    if not factor.is_diagonal or np.ptp(factor.lower) > 1e-12 * factor.lower.max():
+        msg = "units='raw' needs the same sigma in every feature; use units='standardised'"
+        raise InvalidArgument(msg)
+    return float(factor.lower[0])
+
+
+def _residuals(
+    model: Any,
+    rows: Array,
+    factor: Factor,
+    known: tuple[float, float],
+    target: Any,
+    n: int,
+    delta: float,
+    seed: int,
+) -> Array:
+    """Upper bounds (r,) on √(Var f − wᵀΣw), each failing with probability delta; draws are shared between rows."""
+    d = len(factor.free)
+    pilot = max(int(PILOT_SHARE * n), 4 * (d + 1))
+    if n < 2 * pilot:
+        msg = f"n_samples={n} is too few for {d} features: at least {8 * (d + 1)} are needed"
+        raise InvalidArgument(msg)
+    z = DESIGNS["iid"].stream(d, seed).take(n)
+    dtype = model_dtype(model)
+    evaluation = Evaluation(model, automatic_batch_size(rows.shape[1], dtype))
+    predictions = evaluation.values(rows.astype(dtype), lambda row: f"row {row}")
+    resolved = resolve_target(target, output_names(model.outputs, predictions.shape[1]), predictions)
+    steps = factor.steps(z)[None]
+    found = np.empty(len(rows))
+    for row in range(len(rows)):
+        points = around(rows[row : row + 1], factor.free, steps, dtype.name)[0]
+        values = evaluation.values(points, _around(row)) @ resolved.weights[row, 0]
+        slack = 1e-6 * (known[1] - known[0])
+        outside = (values < known[0] - slack) | (values > known[1] + slack)
+        if outside.any():
+            msg = (
+                f"the model returned {values[outside][0]:.6g} around row {row}, outside output_range="
+                f"({known[0]:g}, {known[1]:g}): the promise would be void. Give a range that no output leaves"
+            )
+            raise ModelError(msg)
+        found[row] = residual_bound(z, values, known, pilot, delta)
+    return found
+
+
+def _around(row: int) -> Where:
+    return lambda position: f"a draw around row {row}"
+
+
+def residual_bound(z: Array, values: Array, known: tuple[float, float], pilot: int, delta: float) -> float:
+    """Upper bound on the standard deviation that the best line leaves of a model in `known`, from iid draws z (n, d).
+
+    Residuals from a line fitted on the pilot have mean square at least that of the best line. Their squares are
+    clipped, bounded by empirical Bernstein with λ tuned on the pilot, and what clipping takes off is added back.
+    """
+    from scipy.special import ndtr
+
+    low, high = known
+    with_one = np.column_stack([np.ones(len(z)), z])
+    line = np.linalg.lstsq(with_one[:pilot], values[:pilot], rcond=None)[0]
+    line[0] = np.clip(line[0], low, high)
+    offset, slope = max(high - line[0], line[0] - low), float(np.linalg.norm(line[1:]))
+    squares = (values - with_one @ line) ** 2
+    main = squares[pilot:]
+    m = len(main)
+    q = sqrt(2 * log(m))
+    limit = (offset + slope * q) ** 2
+    expected = float(np.minimum(squares[:pilot], limit).mean())
+    variance = float(np.minimum(squares[:pilot], limit).var())
+    terms = np.minimum(main, limit)
+    level = log(1 / delta)
+    tilt = float(bounds.best_tilt(level, np.array(limit), m, np.array(max(variance, 1e-12 * limit**2))))
+    spread = float(bounds.scalar_tilt(np.array(tilt)) * ((terms - expected) ** 2).sum())
+    density, tail = exp(-(q**2) / 2) / sqrt(2 * pi), float(ndtr(-q))
+    beyond = 2 * (offset**2 * tail + 2 * offset * slope * density + slope**2 * (q * density + tail)) - 2 * limit * tail
+    return sqrt(terms.mean() + limit * level / (tilt * m) + spread / (limit * tilt * m) + beyond)

@@ -1,0 +1,110 @@
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from smoothlime.cli import main
+
+MODELS = """
+import numpy as np
+import smoothlime as sl
+from smoothlime.testing import Probit, Step
+
+class Bounded:
+    output_range = (0.0, 1.0)
+    outputs = ("p",)
+    inner = Probit([1.0, -0.5], 0.2)
+    values = inner.values
+    values_and_gradients = inner.values_and_gradients
+
+smooth = Bounded()
+step = Step([1.0, -0.5])
+plain = lambda a: a[:, 0] ** 2
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "mymodels.py").write_text(MODELS)
+    rows = np.random.default_rng(0).normal(size=(6, 2))
+    np.savetxt(tmp_path / "rows.csv", rows, delimiter=",", header="age,debt", comments="")
+    return tmp_path
+
+
+def check(folder, model, *more, table="rows.csv"):
+    arguments = ["check", f"mymodels:{model}", str(folder / table), "--path", str(folder), *more]
+    return CliRunner().invoke(main, arguments)
+
+
+def test_a_smooth_model_is_trusted(folder):
+    done = check(folder, "smooth")
+    assert done.exit_code == 0, done.output
+    assert "agree within" in done.output
+    assert "certified from range" in done.output
+    assert done.output.strip().endswith("Nothing speaks against these explanations.")
+
+
+def test_a_step_is_not(folder):
+    done = check(folder, "step", "--range", "0", "1")
+    assert done.exit_code == 3
+    assert "piecewise constant" in done.output
+    assert "Do not trust gradient explanations" in done.output
+
+
+def test_too_few_draws_cannot_tell(folder):
+    done = check(folder, "smooth", "--samples", "40", "--sigma", "2")
+    assert done.exit_code == 4
+    assert "Too few draws to tell" in done.output
+
+
+def test_predictions_alone_have_nothing_to_compare(folder):
+    done = check(folder, "plain")
+    assert done.exit_code == 0
+    assert "predictions only" in done.output
+    assert "No certificate: give --range" in done.output
+
+
+def test_json_holds_the_same(folder):
+    found = json.loads(check(folder, "smooth", "--json", "--rows", "3").output)
+    assert found["rows"] == 3
+    assert found["agreement"]["agrees"] == [True] * 3
+    assert found["certificate"]["kind"] == "range"
+
+
+def test_columns_are_chosen_by_name(folder):
+    text = "id,age,debt\n" + "\n".join(f"row{i},{i / 7},{i / 5}" for i in range(5))
+    (folder / "mixed.csv").write_text(text)
+    done = check(folder, "smooth", table="mixed.csv")
+    assert done.exit_code == 2
+    assert "'row0' in column 'id', row 0: no number. Choose others with --columns" in done.output
+    assert check(folder, "smooth", "--columns", "age, debt", table="mixed.csv").exit_code in (0, 4)
+
+
+@pytest.mark.parametrize(
+    ("model", "more", "table", "message"),
+    [
+        ("absent", (), "rows.csv", "'mymodels' has no 'absent'"),
+        ("smooth", (), "absent.csv", "there is no file"),
+        ("smooth", ("--columns", "height"), "rows.csv", "has no column 'height'; its columns are age, debt"),
+        ("smooth", (), "empty.csv", "must have a header and at least one row"),
+        ("smooth", (), "ragged.csv", "row 1 has 1 cells but the header has 2"),
+    ],
+)
+def test_bad_input_is_named(folder, model, more, table, message):
+    (folder / "empty.csv").write_text("a,b\n")
+    (folder / "ragged.csv").write_text("a,b\n1,2\n3\n")
+    done = check(folder, model, *more, table=table)
+    assert done.exit_code == 2
+    assert message in done.output
+    assert "Traceback" not in done.output
+
+
+def test_model_names_are_checked(folder):
+    for model, message in (
+        ("nothing", "MODEL must be module:attribute"),
+        ("no_such_module:model", "there is no module 'no_such_module'"),
+    ):
+        done = CliRunner().invoke(main, ["check", model, str(folder / "rows.csv")])
+        assert done.exit_code == 2
+        assert message in done.output

@@ -1,0 +1,282 @@
+"""Certificates against functions that attain them, and against a search for anything that breaks them."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+import smoothlime as sl
+from smoothlime import errors
+from smoothlime import testing as known
+from smoothlime.guarantees.lipschitz import (
+    GRADIENT_CURVE,
+    RANGE_CURVE,
+    RANGE_SLOPE,
+    gradient_distance,
+    range_distance,
+    residual_bound,
+)
+
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(160)
+WEIGHTS = WEIGHTS / WEIGHTS.sum()
+
+
+def smoothed_slope(profile, at):
+    """E[z f(at + z)] in one dimension, for steps and kinks too: a fine grid of the normal density."""
+    z = np.linspace(-9, 9, 400_001)
+    return np.trapezoid(z * profile(at + z) * norm.pdf(z), z)
+
+
+class TestRange:
+    def test_the_constants_are_what_they_say(self):
+        z = np.linspace(-12, 12, 2_000_001)
+        assert pytest.approx(np.trapezoid(np.abs(z**2 - 1) * norm.pdf(z), z) / 2, rel=1e-8) == RANGE_SLOPE
+        third = np.trapezoid(np.abs(z**3 - 3 * z) * norm.pdf(z), z) / 2
+        assert third <= RANGE_CURVE <= third * (1 + 1e-6)
+        assert pytest.approx(np.trapezoid(np.abs(z**2 - 1) * norm.pdf(z), z), rel=1e-8) == GRADIENT_CURVE
+
+    def test_the_slab_attains_the_lipschitz_constant(self):
+        """1{|z| > 1} changes its slope by 0.48394 per unit at 0."""
+        step = 1e-3
+        slope = (norm.pdf(1 - step) - norm.pdf(1 + step)) / step
+        assert slope <= RANGE_SLOPE
+        assert slope == pytest.approx(RANGE_SLOPE, rel=1e-5)
+
+    @pytest.mark.parametrize("rho", [0.05, 0.5, 1.0, 3.0, 8.0])
+    def test_the_distance_bound_is_attained(self, rho):
+        """By the sign of the derivative of p_x − p_x': one outside ±t*, zero inside."""
+        h = rho / 2
+        z = np.linspace(-14, 14, 2_000_001)
+        difference = np.gradient(norm.pdf(z - h) - norm.pdf(z + h), z)
+        attained = np.trapezoid(np.abs(difference), z) / 2
+        assert attained == pytest.approx(float(range_distance(np.array(rho))), rel=1e-5)
+
+    def test_it_is_linear_near_and_flat_far(self):
+        rho = np.array([1e-7, 50.0])
+        np.testing.assert_allclose(range_distance(rho) / [1e-7, 1.0], [RANGE_SLOPE, 2 / np.sqrt(2 * np.pi)], rtol=1e-6)
+
+
+class TestGradient:
+    def test_the_absolute_value_attains_it_at_every_distance(self):
+        for rho in (0.01, 0.3, 2.0):
+            moved = known.Absolute([1.0]).slopes([[rho / 2], [-rho / 2]], sl.Neighbourhood(1.0))
+            assert moved[0, 0] - moved[1, 0] == pytest.approx(float(gradient_distance(np.array(rho))), rel=1e-12)
+
+    def test_the_papers_constant_is_broken_by_it(self):
+        """G/(2σ) = 0.5 for G = σ = 1; the slope of E|x + z|' at 0 is 0.798."""
+        certificate = sl.certify(None, [[0.0]], sigma=1.0, gradient_bound=1.0)
+        moved = known.Absolute([1.0]).slopes([[0.05], [-0.05]], sl.Neighbourhood(1.0))
+        change = moved[0, 0] - moved[1, 0]
+        assert certificate.paper_lipschitz * 0.1 < change
+        assert change <= certificate.bound(0.1)[0] * (1 + 1e-12) <= certificate.lipschitz[0] * 0.1
+
+    def test_a_smooth_function_breaks_it_too(self):
+        """√(x² + 0.01) is smooth, has slopes below 1, and changes faster than 0.5 per unit."""
+        values = [smoothed_slope(lambda a: np.sqrt(a**2 + 0.01), at) for at in (0.05, -0.05)]
+        assert values[0] - values[1] > 0.5 * 0.1
+
+
+PROFILES = {
+    "probit": lambda k, c: lambda s: norm.cdf(k * s + c),
+    "step": lambda k, c: lambda s: (s + c > 0).astype(float),
+    "slab": lambda k, c: lambda s: (np.abs(s + c) > 1 / k).astype(float),
+    "sine": lambda k, c: lambda s: 0.5 + 0.5 * np.sin(k * s + c),
+    "comb": lambda k, c: lambda s: (np.sin(k * s + c) > 0).astype(float),
+}
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.sampled_from(sorted(PROFILES)),
+    st.floats(0.1, 20),
+    st.floats(-3, 3),
+    st.floats(-4, 4),
+    st.floats(1e-3, 6),
+    st.floats(0.05, 5),
+)
+def test_no_function_of_one_feature_moves_more_than_its_range_allows(name, k, c, x, rho, sigma):
+    profile = PROFILES[name](k, c)
+    slopes = [smoothed_slope(lambda s: profile(sigma * s), at) for at in (x, x + rho)]
+    certificate = sl.certify(None, [[sigma * x]], sigma=sigma, output_range=(0, 1))
+    slack = 1e-4  # of the grid, at jumps
+    assert abs(slopes[1] - slopes[0]) <= certificate.bound(rho)[0] + slack
+    assert certificate.bound(rho)[0] <= certificate.lipschitz[0] * rho * (1 + 1e-12)
+    raw = sl.certify(None, [[sigma * x]], sigma=sigma, output_range=(0, 1), units="raw")
+    np.testing.assert_allclose(raw.bound(rho * sigma) * sigma, certificate.bound(rho), rtol=1e-9)
+
+
+def random_neighbourhood(rng, d, full):
+    root = rng.normal(size=(d, d)) + np.eye(d)
+    if full:
+        return sl.Neighbourhood(covariance=root @ root.T + 0.05 * np.eye(d))
+    return sl.Neighbourhood(rng.uniform(0.2, 3, d))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 4), st.floats(0.01, 4), st.booleans())
+def test_no_network_moves_more_than_allowed_in_any_neighbourhood(seed, d, rho, full):
+    """Mixtures of probits and of ridge steps, whose slopes are known for any Σ, moved in random directions."""
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(d, d)) + np.eye(d)
+    neighbourhood = (
+        sl.Neighbourhood(covariance=root @ root.T + 0.05 * np.eye(d))
+        if full
+        else sl.Neighbourhood(rng.uniform(0.2, 3, d))
+    )
+    weights = rng.dirichlet(np.ones(4))
+    signs = rng.choice([-1, 1], 4)
+    parts = [
+        (known.Probit, known.Step)[int(rng.integers(2))](rng.normal(size=d) * rng.choice([0.3, 3]), rng.normal())
+        for _ in range(4)
+    ]
+    factor = neighbourhood.factor(d)
+    direction = rng.normal(size=d)
+    step = factor.steps(direction / np.linalg.norm(direction)) * rho
+    x = rng.normal(size=d)
+
+    def slopes(at):
+        return sum(w * s * part.slopes(at, neighbourhood)[0] for w, s, part in zip(weights, signs, parts, strict=True))
+
+    change = np.linalg.norm((slopes(x + step) - slopes(x)) * factor.std)
+    lowest, highest = -weights[signs < 0].sum(), weights[signs > 0].sum()  # the tightest range there is
+    certificate = sl.certify(None, x, sigma=neighbourhood, output_range=(lowest, highest))
+    assert change <= certificate.bound(rho)[0] + 1e-9
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 4), st.floats(0.01, 4), st.booleans())
+def test_no_kinked_network_moves_more_than_its_gradient_bound_allows(seed, d, rho, full):
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(d, d)) + np.eye(d)
+    neighbourhood = (
+        sl.Neighbourhood(covariance=root @ root.T + 0.05 * np.eye(d))
+        if full
+        else sl.Neighbourhood(rng.uniform(0.2, 3, d))
+    )
+    parts = [
+        (known.Absolute, known.Relu, known.Sine)[int(rng.integers(3))](rng.normal(size=d), rng.normal())
+        for _ in range(3)
+    ]
+    bound = sum(np.linalg.norm(part.v) for part in parts)  # every profile has slope at most 1
+    factor = neighbourhood.factor(d)
+    direction = rng.normal(size=d)
+    step = factor.steps(direction / np.linalg.norm(direction)) * rho
+    x = rng.normal(size=d)
+    change = sum(part.slopes(x + step, neighbourhood)[0] - part.slopes(x, neighbourhood)[0] for part in parts)
+    certificate = sl.certify(None, x, sigma=neighbourhood, gradient_bound=bound)
+    assert np.linalg.norm(change * factor.std) <= certificate.bound(rho)[0] * (1 + 1e-12)
+
+
+class TestResidual:
+    def test_it_holds_and_is_sharp_for_smooth_functions(self):
+        """√2·(residual) bounds the curvature; 400 runs, each may fail with 5%."""
+        function, neighbourhood = known.Probit([1.0, 0.5], 0.4), sl.Neighbourhood(0.8)
+        x = np.array([[0.3, -0.2]])
+        variance = function.values(np.random.default_rng(1).normal(x, 0.8, (2_000_000, 2))).var()
+        explained = ((function.slopes(x, neighbourhood) * 0.8) ** 2).sum()
+        truth = np.sqrt(variance - explained)
+        found = np.array(
+            [
+                residual_bound(z, function.values(x + 0.8 * z)[:, 0], (0.0, 1.0), 450, 0.05)
+                for z in np.random.default_rng(2).standard_normal((400, 3_000, 2))
+            ]
+        )
+        assert (found < truth).mean() <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 400)
+        assert np.median(found) < 2 * truth
+
+    def test_the_local_bound_holds_and_beats_the_global_one_nearby(self):
+        function, neighbourhood = known.Probit([1.0, 0.5], 0.4), sl.Neighbourhood(0.8)
+        x = np.array([[0.3, -0.2]])
+        local = sl.certify(function, x, sigma=neighbourhood, output_range=(0, 1), n_samples=20_000)
+        everywhere = sl.certify(function, x, sigma=neighbourhood, output_range=(0, 1))
+        assert local.confidence == 0.95
+        assert "residual" in local.kind
+        for rho in (0.05, 0.2, 1.0, 4.0):
+            step = 0.8 * rho * np.array([[0.8, 0.6]])
+            change = np.linalg.norm(
+                (function.slopes(x + step, neighbourhood) - function.slopes(x, neighbourhood)) * 0.8
+            )
+            assert change <= local.bound(rho)[0] <= everywhere.bound(rho)[0]
+        assert local.bound(0.05)[0] < 0.5 * everywhere.bound(0.05)[0]
+
+    def test_gradients_sharpen_it(self):
+        function = known.Probit([1.0, 0.5], 0.4)
+        more = {"sigma": 0.8, "output_range": (0, 1), "n_samples": 5_000}
+        with_bound = sl.certify(function, [[0.3, -0.2]], gradient_bound=0.45, **more)
+        assert (with_bound.bound(0.5) < sl.certify(function, [[0.3, -0.2]], **more).bound(0.5)).all()
+
+
+class TestResult:
+    def test_radius_is_the_inverse_of_bound(self):
+        certificate = sl.certify(None, np.zeros((2, 3)), sigma=0.5, output_range=(0, 2))
+        for change in (1e-6, 0.1, 1.0):
+            np.testing.assert_allclose(certificate.bound(certificate.radius(change)), change, rtol=1e-6)
+        assert np.isinf(certificate.radius(5.0)).all()
+        assert (certificate.radius(0) < 1e-12).all()
+
+    def test_explanations_bring_their_own_noise(self):
+        e = sl.explain(known.Probit([1.0, 0.5]), [[0.3, -0.2]], sigma=0.8)
+        certificate = sl.certify(None, e, output_range=(0, 1))
+        plain = sl.certify(None, e.x, sigma=0.8, output_range=(0, 1))
+        np.testing.assert_allclose(certificate.bound(0.3), plain.bound(0.3) + 2 * e.radius)
+        assert certificate.radius(e.radius[0])[0] == 0
+
+    def test_probabilities_know_their_range_and_no_call_is_made(self):
+        class Counting:
+            calls = 0
+            outputs = ("p",)
+            output_range = (0.0, 1.0)
+
+            def values(self, points):
+                Counting.calls += 1
+                return np.zeros((len(points), 1))
+
+        assert sl.certify(Counting(), [[0.0]], sigma=1.0).lipschitz[0] == pytest.approx(RANGE_SLOPE)
+        assert Counting.calls == 0
+
+    def test_it_prints_what_is_promised_and_assumed(self):
+        text = str(sl.certify(None, [[0.0]], sigma=0.5, output_range=(0, 1), gradient_bound=1.0))
+        for words in ("changes by at most", "certified", "outputs between 0 and 1", "no longer than 1", "too small"):
+            assert words in text
+
+    def test_the_smaller_certificate_is_taken(self):
+        assert sl.certify(None, [[0.0]], sigma=0.1, output_range=(0, 1), gradient_bound=1.0).kind == "gradient"
+        assert sl.certify(None, [[0.0]], sigma=10.0, output_range=(0, 1), gradient_bound=1.0).kind == "range"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "message"),
+    [
+        ({"sigma": 1.0}, errors.InvalidArgument, r"certify needs output_range=\(lowest, highest\) or gradient_bound"),
+        ({"output_range": (0, 1)}, errors.InvalidArgument, r"sigma is needed"),
+        ({"sigma": 1.0, "output_range": (0, 1), "n_samples": 10}, errors.InvalidArgument, r"n_samples=10 is too few"),
+        (
+            {"sigma": 1.0, "gradient_bound": 1, "n_samples": 100},
+            errors.InvalidArgument,
+            r"needs the model and output_range",
+        ),
+        (
+            {"sigma": [1.0, 2.0], "output_range": (0, 1), "units": "raw"},
+            errors.InvalidArgument,
+            r"units='raw' needs the same",
+        ),
+        (
+            {"sigma": 1.0, "output_range": (0, 0.5), "n_samples": 200},
+            errors.ModelError,
+            r"outside output_range=\(0, 0.5\)",
+        ),
+        ({"sigma": 1.0, "output_range": (0, 1), "units": "metres"}, errors.InvalidArgument, r"units must be one of"),
+    ],
+)
+def test_bad_certificates_say_what_is_missing(arguments, kind, message):
+    with pytest.raises(kind, match=message):
+        sl.certify(known.Probit([3.0, 1.0]), [[0.0, 0.0]], **arguments)
+
+
+def test_distances_and_changes_are_not_negative():
+    certificate = sl.certify(None, [[0.0]], sigma=1.0, output_range=(0, 1))
+    with pytest.raises(errors.InvalidArgument, match="distance must be finite and >= 0"):
+        certificate.bound(-1)
+    with pytest.raises(errors.InvalidArgument, match="change must be >= 0"):
+        certificate.radius(-1)

@@ -1,0 +1,76 @@
+import numpy as np
+import pytest
+
+import smoothlime as sl
+from smoothlime import errors
+from smoothlime import testing as known
+
+X = np.random.default_rng(0).normal(size=(12, 2))
+F = known.Probit([1.5, -0.7], 0.2)
+
+
+@pytest.mark.parametrize("units", ["raw", "standardised"])
+@pytest.mark.parametrize("norm", [1, 2])
+def test_it_is_the_papers_measure(norm, units):
+    """A quadratic has slopes A·x, so that the distance to a neighbour is that of A·step; done by hand here."""
+    A = np.array([[1.0, 0.4], [0.4, -2.0]])
+    sigma = 0.5
+    found = sl.robustness(
+        known.Quadratic(A, [0.0, 0.0]), X, sigma=sigma, method="differences", neighbours=4, spread=0.1, norm=norm,
+        units=units, n_samples=8, seed=3,
+    )  # fmt: skip
+    steps = np.random.default_rng(np.random.SeedSequence(3, spawn_key=(2,))).standard_normal((12, 4, 2)) * 0.1
+    if units == "standardised":
+        steps *= sigma
+    moved = steps @ A * (sigma if units == "standardised" else 1.0)
+    by_hand = np.linalg.norm(moved, ord=norm, axis=2).max(axis=1)
+    np.testing.assert_allclose(found.per_row, by_hand, rtol=1e-9)
+    assert found.mean == pytest.approx(by_hand.mean())
+    assert found.standard_error == pytest.approx(by_hand.std(ddof=1) / np.sqrt(12))
+    assert found.population == pytest.approx(by_hand.mean(), rel=1e-9)
+
+
+def test_shared_draws_take_the_noise_away():
+    """At equal n, the paper's protocol measures mostly noise; ours, mostly the model."""
+    more = {"sigma": 0.5, "method": "clime", "design": "iid", "n_samples": 200}
+    apart = sl.robustness(F, X, draws="independent", **more)
+    shared = sl.robustness(F, X, **more)
+    assert apart.population == pytest.approx(shared.population)
+    assert abs(shared.mean - shared.population) < 0.2 * abs(apart.mean - apart.population)
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+@pytest.mark.parametrize("units", ["raw", "standardised"])
+def test_the_ceiling_is_above_the_population(norm, units):
+    found = sl.robustness(F, X, sigma=0.5, method="clime", norm=norm, units=units, output_range=(0, 1), n_samples=500)
+    assert found.ceiling is not None
+    assert found.population < found.ceiling.mean()
+    assert "certified" in str(found)
+    assert sl.robustness(F, X, sigma=0.5, n_samples=64).ceiling is None
+
+
+def test_one_row_has_no_standard_error_and_repeated_rows_differ_by_their_neighbours():
+    one = sl.robustness(F, X[0], sigma=0.5, n_samples=64)
+    assert np.isnan(one.standard_error)
+    twice = sl.robustness(F, X[[0, 0]], sigma=0.5, n_samples=64)
+    assert twice.per_row[0] != twice.per_row[1]
+    assert "on average" in str(twice)
+
+
+def test_fixed_features_do_not_move():
+    found = sl.robustness(F, X, sigma=sl.Neighbourhood(0.5, fixed=(1,)), n_samples=64, output_range=(0, 1))
+    assert np.isfinite(found.per_row).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"norm": 3}, r"norm must be 1 or 2; got 3"),
+        ({"neighbours": 0}, r"neighbours must be a whole number >= 1"),
+        ({"spread": -1}, r"spread must be finite and >= 0"),
+        ({"units": "feet"}, r"units must be one of"),
+    ],
+)
+def test_bad_input(arguments, message):
+    with pytest.raises(errors.InvalidArgument, match=message):
+        sl.robustness(F, X, **arguments)
