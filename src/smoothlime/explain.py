@@ -17,7 +17,7 @@ from .estimators import Estimator
 from .explanation import Explanation
 from .models import Differentiable, Evaluation, Model, as_model, knows_both_outputs, model_dtype, resolve_target
 from .models.evaluation import automatic_batch_size
-from .models.targets import every_output, output_names
+from .models.targets import every_output, output_names, range_of
 from .neighbourhood import Factor, Neighbourhood
 from .sampling import Job, run
 from .uncertainty.stopping import FIRST_LOOK, Stopping, plan_looks
@@ -103,7 +103,7 @@ def explain(
     (array([[ 1.96, -0.  ]]), array([ True]))
     """
     job = prepare(
-        model, X, method=method, sigma=sigma, background=background, output=output, n_samples=n_samples,
+        model, X, method=method, sigma=sigma, background=background, target=target, output=output, n_samples=n_samples,
         rtol=rtol, atol=atol, confidence=confidence, guarantee=guarantee, output_range=output_range,
         gradient_bound=gradient_bound, max_samples=max_samples, design=design, draws=draws, seed=seed,
         batch_size=batch_size,
@@ -169,6 +169,7 @@ def prepare(
     method: str | Estimator = "auto",
     sigma: Any = 1.0,
     background: Any = None,
+    target: Any = None,
     output: str = "probability",
     n_samples: int | None = None,
     rtol: float = 0.05,
@@ -188,18 +189,24 @@ def prepare(
     check_choice(output, "output", ("probability", "margin"))
     adapted = as_model(model, output=output) if knows_both_outputs(model) else as_model(model)
     names = _feature_names(getattr(adapted, "feature_names", None), X, rows.shape[1])
-    neighbourhood = _neighbourhood(sigma, background)
+    neighbourhood = _neighbourhood(sigma, background, names)
     factor = neighbourhood.factor(rows.shape[1], names)
     d = len(factor.free)
     has_gradients = isinstance(adapted, Differentiable)
     check_choice(guarantee, "guarantee", ("approximate", "certified"))
     estimator: Estimator
     if guarantee == "certified":
-        known = getattr(adapted, "output_range", None) if output_range is None else output_range
+        known = output_range
+        if known is None and getattr(adapted, "output_range", None) is not None:
+            known = range_of(target, adapted.output_range)  # type: ignore[attr-defined]  # asked for just above
         estimator = certify_method(
             method, has_gradients=has_gradients, output_range=known, gradient_bound=gradient_bound
         )
     else:
+        for name, given in (("output_range", output_range), ("gradient_bound", gradient_bound)):
+            if given is not None:
+                msg = f"{name} is for guarantee='certified'; without it nothing would use it"
+                raise InvalidArgument(msg)
         estimator = choose_method(method, has_gradients=has_gradients, d=d)
     if estimator.needs == "gradients" and not has_gradients:
         msg = (
@@ -252,13 +259,20 @@ def _feature_names(of_model: tuple[str, ...] | None, X: Any, d: int) -> tuple[st
     return check_names(of_model or of_rows, d)
 
 
-def _neighbourhood(sigma: Any, background: Any) -> Neighbourhood:
+def _neighbourhood(sigma: Any, background: Any, names: tuple[str, ...]) -> Neighbourhood:
     if isinstance(sigma, Neighbourhood):
         if background is not None:
             msg = "give background or a Neighbourhood as sigma, not both; Neighbourhood.from_data(background) makes one"
             raise InvalidArgument(msg)
         return sigma
-    return Neighbourhood(sigma) if background is None else Neighbourhood.from_data(background, sigma)
+    if background is None:
+        return Neighbourhood(sigma)
+    columns = getattr(background, "columns", None)
+    if columns is not None and {str(each) for each in columns} & set(names) and tuple(map(str, columns)) != names:
+        given = list(map(str, columns))
+        msg = f"background has columns {given[:4]}... but the rows have {list(names)[:4]}...; use one order"
+        raise InvalidArgument(msg)
+    return Neighbourhood.from_data(background, sigma)
 
 
 def _tolerances(rtol: float, atol: float | str) -> tuple[float, float | None]:

@@ -388,12 +388,24 @@ def _combine(one: Explanation, sign: float, other: Explanation) -> Explanation:
         fidelity=np.full(len(one), np.nan),
         n_evaluations=one.n_evaluations + other.n_evaluations,
         degrees_of_freedom=np.minimum(one.degrees_of_freedom, other.degrees_of_freedom),
+        provenance=_joint(one.provenance, other.provenance),
         x=one.x if same_rows else np.full_like(one.x, np.nan),
         output_name=f"{one.output_name} {word} {_bracketed(other.output_name)}",
         row_outputs=tuple(
             f"{a} {word} {_bracketed(b)}" for a, b in zip(one.row_outputs, other.row_outputs, strict=True)
         ),
         groups=groups,
+    )
+
+
+def _joint(one: Provenance, other: Provenance) -> Provenance:
+    """What can be said of two explanations at once: certified only if both are, and both may miss."""
+    both = one.guarantee == other.guarantee == "certified"
+    return dataclasses.replace(
+        one,
+        confidence=max(0.0, one.confidence + other.confidence - 1),
+        guarantee="certified" if both else "approximate",
+        assumes="; ".join(dict.fromkeys((one.assumes, other.assumes))) if both else "",
     )
 
 

@@ -78,7 +78,7 @@ class _Found:
         self.values, self.resolution = np.zeros((2, rows, d))
         self.pseudo = np.zeros((rows, groups, d))
         self.sizes = np.zeros((rows, groups))
-        self.smoothed, self.residual, self.radius = np.full((3, rows), np.nan)
+        self.smoothed, self.variance, self.radius = np.full((3, rows), np.nan)
         self.converged = np.zeros(rows, dtype=np.bool_)
 
     def record(self, where: Indices, rows: Indices, look: _Look) -> None:
@@ -90,7 +90,7 @@ class _Found:
         self.pseudo[where, : groups.pseudo.shape[1]] = groups.pseudo[rows]
         self.sizes[where, : groups.sizes.shape[1]] = groups.sizes[rows]
         self.smoothed[where] = estimate.smoothed[rows]
-        self.residual[where] = estimate.residual[rows]
+        self.variance[where] = estimate.variance[rows]
         self.radius[where] = look.radius[rows]
         self.converged[where] = look.is_reached[rows]
 
@@ -112,6 +112,7 @@ def _panels(job: Job, r: int, t: int) -> list[Indices]:
     """Rows in runs whose sums fit in STATE_BYTES; independent draws need their own Gram matrices."""
     d, g = len(job.factor.free), job.layout.groups
     per_row = 8 * g * d * t * (1 if job.is_shared else d + 1)
+    per_row += 8 * (d + 1) ** 2 * t * isinstance(job.method, Certifying)  # the pilot's least squares
     size = max(1, STATE_BYTES // per_row)
     return [np.arange(start, min(r, start + size)) for start in range(0, r, size)]
 
@@ -269,7 +270,7 @@ def _explanation(
         standard_error=columns(groups.standard_error, free, d),
         prediction=prediction,
         smoothed=found.smoothed[which],
-        fidelity=_fidelity(found.values[which], found.residual[which], groups, job.factor),
+        fidelity=_fidelity(found.values[which], found.variance[which], groups, job.factor),
         radius=found.radius[which],
         converged=found.converged[which],
         n_samples=n,
@@ -296,9 +297,9 @@ def _explanation(
     )
 
 
-def _fidelity(values: Array, residual: Array, groups: Groups, factor: Factor) -> Array:
-    """wᵀΣw / (wᵀΣw + what the line leaves); what noise adds to wᵀΣw is taken off. A constant is followed perfectly."""
+def _fidelity(values: Array, variance: Array, groups: Groups, factor: Factor) -> Array:
+    """wᵀΣw / Var f in [0, 1]; what noise adds to wᵀΣw is taken off. A constant model is followed perfectly."""
     noise = standard_error(factor.whiten(groups.pseudo), groups.sizes)
-    explained = np.maximum((factor.whiten(values) ** 2).sum(axis=1) - (noise**2).sum(axis=1), 0.0)
-    total = explained + residual
-    return np.divide(explained, total, out=np.where(np.isnan(total), np.nan, 1.0), where=total > 0)
+    explained = (factor.whiten(values) ** 2).sum(axis=1) - (noise**2).sum(axis=1)
+    share = np.divide(explained, variance, out=np.where(np.isnan(variance), np.nan, 1.0), where=variance > 0)
+    return np.clip(share, 0.0, 1.0)

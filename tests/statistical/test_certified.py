@@ -105,7 +105,37 @@ def test_probabilities_know_their_range(elu_network):
     e = sl.explain(model, np.zeros((2, 3)), target=0, guarantee="certified", method="clime", atol=0.1)
     assert e.converged.all()
     assert e.design == "iid"
-    assert "certified for outputs between 0 and 1" in str(e)
+    assert "certified at 0.95 confidence for outputs between 0 and 1" in str(e)
+
+
+def test_contrasts_stretch_a_known_range(elu_network):
+    """A range that is the model's own is not that of a contrast; one given by the caller is taken as it is."""
+    model = sl.as_model(elu_network, output="probability")
+    for target, text in (({"0": 2.0}, "between 0 and 2"), ({"0": 1, "1": -1}, "between -1 and 1")):
+        e = sl.explain(model, np.zeros(3), target=target, guarantee="certified", method="clime", n_samples=500)
+        assert text in e.provenance.assumes
+        certificate = sl.certify(model, [[0.0, 0.0, 0.0]], sigma=1.0, target=target)
+        assert text in certificate.assumes
+        assert certificate.lipschitz[0] == pytest.approx(0.48394 * 2, rel=1e-4)
+
+
+def test_sums_of_certified_explanations_promise_less():
+    more = {"guarantee": "certified", "output_range": (0, 1), "method": "clime", "n_samples": 500}
+    f = known.Probit([2.0, 1.0])
+    one = sl.explain(f, [0.1, 0.2], **more)
+    both = one + one
+    assert both.provenance.guarantee == "certified"
+    assert both.provenance.confidence == pytest.approx(0.9)
+    np.testing.assert_allclose(both.radius, 2 * one.radius)
+    with pytest.warns(errors.ErrorsAdded):
+        mixed = one + sl.explain(f, [0.1, 0.2], method="clime", design="iid", n_samples=500)
+    assert mixed.provenance.guarantee == "approximate"
+    assert mixed.provenance.assumes == ""
+
+
+def test_what_is_known_of_a_model_is_not_taken_in_silence():
+    with pytest.raises(errors.InvalidArgument, match="output_range is for guarantee='certified'"):
+        sl.explain(known.Probit([1.0]), [0.0], output_range=(0, 1))
 
 
 def test_a_gradient_bound_of_a_network_certifies_it(elu_network):

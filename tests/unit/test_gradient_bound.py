@@ -73,6 +73,51 @@ def test_networks_are_bounded(outputs, output):
     assert sl.gradient_bound(model) == found
 
 
+def test_a_softmax_inside_a_network_is_as_steep_as_all_its_outputs():
+    net = torch.nn.Sequential(torch.nn.Linear(1, 2), torch.nn.Softmax(dim=1), torch.nn.Linear(2, 1)).double()
+    for layer in (net[0], net[2]):
+        layer.weight.data = torch.tensor([[1.0, -1.0]]).double().reshape(layer.weight.shape)
+        layer.bias.data.zero_()
+    seen = longest(sl.as_model(net), np.linspace(-1, 1, 2_001)[:, None])
+    assert seen == pytest.approx(1.0, rel=1e-6)
+    assert sl.gradient_bound(net) >= seen * (1 - 1e-9)
+    ends = torch.nn.Sequential(torch.nn.Linear(5, 3), torch.nn.Softmax(dim=1)).double()
+    assert longest(sl.as_model(ends)) <= sl.gradient_bound(ends)
+    twice = sl.as_model(ends, output="probability")
+    assert longest(twice) <= sl.gradient_bound(twice)
+
+
+def test_classes_are_trusted_by_origin_not_by_name():
+    from sklearn.svm import SVC, OneClassSVM
+
+    class Linear(torch.nn.Linear):
+        def forward(self, a):
+            return 100 * super().forward(a)
+
+    class Sequential(torch.nn.Sequential):
+        def forward(self, a):
+            return 100 * super().forward(a)
+
+    for module in (torch.nn.Sequential(torch.nn.Linear(2, 2), Linear(2, 1)), Sequential(torch.nn.Linear(2, 1))):
+        with pytest.raises(WrongType):
+            sl.gradient_bound(module)
+    for model in (SVC(kernel="linear").fit(X, Y), OneClassSVM(kernel="linear").fit(X)):
+        with pytest.raises(WrongType, match="its output may not be linear"):
+            sl.gradient_bound(model, output="margin")
+    with pytest.raises(WrongType, match="without running statistics"):
+        sl.gradient_bound(
+            torch.nn.Sequential(torch.nn.BatchNorm1d(2, track_running_stats=False), torch.nn.Linear(2, 1))
+        )
+    steep = torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.ELU(-3.0), torch.nn.Linear(1, 1)).double().eval()
+    assert longest(sl.as_model(steep), np.linspace(-8, 8, 4_001)[:, None]) <= sl.gradient_bound(steep)
+
+
+def test_sparse_coefficients_count_too():
+    model = LogisticRegression().fit(X, Y == 1)
+    dense = sl.gradient_bound(model)
+    assert sl.gradient_bound(model.sparsify()) == pytest.approx(dense)
+
+
 def test_what_cannot_be_bounded_is_named():
     class Own(torch.nn.Module):
         def forward(self, a):
@@ -84,7 +129,7 @@ def test_what_cannot_be_bounded_is_named():
         sl.gradient_bound(torch.nn.Sequential(torch.nn.LayerNorm(2), torch.nn.Linear(2, 1)))
     with pytest.raises(WrongType, match="no bound is known for a RandomForestClassifier"):
         sl.gradient_bound(RandomForestClassifier(2).fit(X, Y))
-    with pytest.raises(WrongType, match="a PoissonRegressor has coefficients, but"):
+    with pytest.raises(WrongType, match="a PoissonRegressor has coefficients, but its output"):
         sl.gradient_bound(PoissonRegressor().fit(X, Y))
     with pytest.raises(WrongType, match="probabilities of a SGDClassifier are not known to be logistic"):
         sl.gradient_bound(SGDClassifier(loss="log_loss", random_state=0).fit(X, Y))

@@ -118,6 +118,14 @@ def test_bad_plans_say_what_is_missing(method, arguments, kind, message):
         sl.plan(method, **arguments)
 
 
+def test_plans_that_promise_nothing_are_not_made():
+    with pytest.raises(errors.InvalidArgument, match="n_samples=20 is too few to promise anything of clime"):
+        sl.plan("clime", n_samples=20, d=10, output_range=(0, 1))
+    with pytest.raises(errors.InvalidArgument, match=r"eps must be at least 1e-08; got 1e-200"):
+        sl.plan("stein", eps=1e-200, d=10, output_range=(0, 1))
+    assert "0.99999 confidence" in str(sl.plan("stein", eps=0.1, d=2, output_range=(0, 1), confidence=0.99999))
+
+
 class TestCommand:
     def run(self, *arguments):
         from click.testing import CliRunner

@@ -105,6 +105,24 @@ def test_a_fixed_number_of_draws_is_quiet_and_says_whether_it_was_enough():
     assert sl.explain(F, X, sigma=0.6, method="clime", n_samples=256, rtol=0.9).converged.all()
 
 
+def test_the_scale_of_differences_is_that_of_the_neighbourhood():
+    """Its radii are wider than normal; weights undo that, or the automatic tolerance would be too generous."""
+    from smoothlime.designs import DESIGNS
+    from smoothlime.estimators import Batch, Differences, GroupedDraws
+
+    for d, function in ((1, known.Linear([2.0])), (3, known.Sine(3 * V, 0.2))):
+        z = DESIGNS["differences"].stream(d, 0).take(60_000)
+        factor = sl.Neighbourhood(1.0).factor(d)
+        method = Differences()
+        state = method.start(1, 1, factor, is_shared=True)
+        draws = GroupedDraws(z[None, None], is_shared=True)
+        method.update(state, slice(0, 1), slice(0, 1), Batch(draws, function.values(z).reshape(1, 1, -1)))
+        method.update_shared(state, slice(0, 1), draws)
+        found = method.finish(state, np.array([60_000.0]), factor).spread[0]
+        truth = function.values(np.random.default_rng(0).standard_normal((200_000, d))).std()
+        assert found == pytest.approx(truth, rel=0.03)
+
+
 def test_nothing_to_find_stops_by_the_absolute_tolerance():
     flat = known.Sine(V, np.pi / 2)
     e = sl.explain(flat, np.zeros((1, 3)), sigma=0.6, method="differences")

@@ -42,8 +42,13 @@ class GroupedDraws:
     def pairs(self) -> tuple[Array, GroupedDraws]:
         """The first draw z of each pair, and d·z/‖z‖²: what a half difference along it says of the slope."""
         z = self.z[:, :, 0::2]
-        along = z.shape[-1] * z / np.einsum("rgbd,rgbd->rgb", z, z)[..., None]
-        return z, GroupedDraws(along, is_shared=self.is_shared)
+        return z, GroupedDraws(z * self.pair_weights[..., None], is_shared=self.is_shared)
+
+    @cached_property
+    def pair_weights(self) -> Array:
+        """d/‖z‖² of each pair (ρ, g, b/2): weights that turn means over χ_{d+2} radii into means over χ_d ones."""
+        z = self.z[:, :, 0::2]
+        return z.shape[-1] / np.einsum("rgbd,rgbd->rgb", z, z)
 
     def times(self, values: Array) -> Array:
         """Σ z·value for values (r, g, b): (r, g, d), as one matrix product per group where draws are shared."""
@@ -75,8 +80,8 @@ class Estimate:
     """(r, d) the change that one draw can make: no standard error of a net lies below about this"""
     smoothed: Array
     """(r,) mean of the model over the neighbourhood, NaN where the method does not see it"""
-    residual: Array
-    """(r,) variance of the model over the neighbourhood that its best line leaves, NaN likewise"""
+    variance: Array
+    """(r,) variance of the model over the neighbourhood, NaN likewise"""
     spread: Array
     """(r,) standard deviation of the model over the points that were evaluated: the scale of its slopes"""
 

@@ -99,7 +99,8 @@ class CLime:
             pseudo=pseudo_values(slopes, factor.unwhiten(fit_without), sizes),
             resolution=np.sqrt(residual)[:, None] * factor.unwhitened_scale / n,
             smoothed=state.values.mean(sizes),
-            residual=residual * n / (n - 1 - len(factor.free)),
+            # what the line explains of the population and what it leaves: exact for linear models at any n
+            variance=(fit**2).sum(axis=1) + residual * n / (n - 1 - len(factor.free)),
             spread=np.sqrt(variance),
         )
 

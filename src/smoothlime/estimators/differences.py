@@ -9,20 +9,20 @@ import numpy as np
 
 from .._types import Array, Indices
 from ..neighbourhood import Factor
-from .base import Batch, Estimate, GroupedDraws, Rows, ValueSums
+from .base import Batch, Estimate, GroupedDraws, Rows
 
 
 class _State:
     def __init__(self, rows: int, groups: int, d: int, *, is_shared: bool) -> None:
-        self.values = ValueSums(rows, groups)
+        self.pivot = np.full(rows, np.nan)
+        self.moments = np.zeros((2, rows))
         self.slopes = np.zeros((rows, groups, d))
         self.directions = np.zeros((1 if is_shared else rows, groups, d, d))
         self.is_shared = is_shared
 
     def keep(self, rows: Indices) -> None:
         """Forget all other rows."""
-        self.values.keep(rows)
-        self.slopes = self.slopes[rows]
+        self.pivot, self.moments, self.slopes = self.pivot[rows], self.moments[:, rows], self.slopes[rows]
         if not self.is_shared:
             self.directions = self.directions[rows]
 
@@ -54,7 +54,12 @@ class Differences:
 
     def update(self, state: _State, rows: Rows, groups: slice, batch: Batch) -> None:
         """Add the half differences of pairs, each along its direction."""
-        state.values.add(rows, groups, batch.values)
+        if np.isnan(state.pivot[rows]).any():
+            state.pivot[rows] = batch.values.mean(axis=(1, 2))
+        away = (batch.values - state.pivot[rows, None, None]).reshape(*batch.values.shape[:2], -1, 2)
+        weight = batch.draws.pair_weights
+        for power in (1, 2):
+            state.moments[power - 1, rows] += (weight * (away**power).sum(axis=3)).sum(axis=(1, 2))
         half = (batch.values[..., 0::2] - batch.values[..., 1::2]) / 2
         z, along = batch.draws.pairs
         state.slopes[rows, groups] += along.times(half)
@@ -82,11 +87,14 @@ class Differences:
         g = len(sizes)
         residual *= np.sqrt(max(1.0, m / (m - d) * (g - 1) / g))
         nothing = np.full(len(slopes), np.nan)
+        # means over the neighbourhood, by weights of mean 1; not divided by their sum, whose tail is heavy for small d
+        first, second = state.moments / sizes.sum()
+        variance = np.maximum(second - first**2, 0.0)
         return Estimate(
             values=factor.unwhiten(slopes),
             pseudo=factor.unwhiten(slopes[:, None, :] + residual),
             resolution=np.zeros_like(slopes),
             smoothed=nothing,
-            residual=nothing,
-            spread=np.sqrt(state.values.variance(sizes)),
+            variance=nothing,
+            spread=np.sqrt(variance),
         )

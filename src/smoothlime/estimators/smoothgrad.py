@@ -76,7 +76,7 @@ class SmoothGrad:
             pseudo=state.first[:, : len(sizes)] / sizes[:, None],
             resolution=spread / n,
             smoothed=state.values.mean(sizes),
-            residual=np.maximum(variance - (factor.whiten(mean) ** 2).sum(axis=1), 0.0),
+            variance=variance,
             spread=np.sqrt(variance),
         )
 

@@ -72,6 +72,6 @@ class Stein:
             pseudo=by_group / sizes[:, None],
             resolution=np.sqrt(variance)[:, None] * factor.unwhitened_scale / n,
             smoothed=state.values.mean(sizes),
-            residual=np.maximum(variance - (factor.whiten(slopes) ** 2).sum(axis=1), 0.0),
+            variance=variance,
             spread=np.sqrt(variance),
         )

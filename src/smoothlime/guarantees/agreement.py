@@ -64,8 +64,8 @@ class Agreement:
         if not sure.any():
             return f"not enough samples to tell: they may differ by {widest}"
         return (
-            f"agree within {_percent(float(self.within[sure].max()))} around {sure.sum()} of {len(sure)} rows; not enough"
-            f" samples to tell around the others, where they may differ by {widest}"
+            f"agree within {_percent(float(self.within[sure].max()))} around {sure.sum()} of {len(sure)} rows;"
+            f" not enough samples to tell around the others, where they may differ by {widest}"
         )
 
     def __len__(self) -> int:

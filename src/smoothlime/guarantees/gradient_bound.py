@@ -74,25 +74,22 @@ def gradient_bound(model: Any, *, output: str | None = None) -> float:
 
 
 def _linear(model: Any, output: str | None) -> float:
-    weights = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))
+    kind = type(model).__name__ if type(model).__module__.startswith("sklearn.") else f"own {type(model).__name__}"
+    coefficients = model.coef_.toarray() if hasattr(model.coef_, "toarray") else model.coef_
+    weights = np.atleast_2d(np.asarray(coefficients, dtype=np.float64))
     longest = float(np.linalg.norm(weights, axis=1).max())
-    kind = type(model).__name__
-    if not hasattr(model, "classes_") or output == "margin":
-        if kind not in _LINEAR and not hasattr(model, "decision_function"):
-            msg = (
-                f"a {kind} has coefficients, but its prediction may not be linear in the features; give your own bound"
-            )
-            raise WrongType(msg)
+    if kind in LINEAR_REGRESSORS or (kind in LINEAR_CLASSIFIERS and output == "margin"):
         return longest
-    if kind not in ("LogisticRegression", "LogisticRegressionCV"):
+    if kind in ("LogisticRegression", "LogisticRegressionCV"):
+        return SIGMOID * longest if len(weights) == 1 else SOFTMAX * float(np.linalg.norm(weights, ord=2))
+    if kind in LINEAR_CLASSIFIERS:
         msg = f"the probabilities of a {kind} are not known to be logistic; use output='margin', or give your own bound"
-        raise WrongType(msg)
-    if len(weights) == 1:
-        return SIGMOID * longest
-    return SOFTMAX * float(np.linalg.norm(weights, ord=2))
+    else:
+        msg = f"a {kind} has coefficients, but its output may not be linear in the features; give your own bound"
+    raise WrongType(msg)
 
 
-_LINEAR = (
+LINEAR_REGRESSORS = (
     "LinearRegression",
     "Ridge",
     "RidgeCV",
@@ -109,35 +106,48 @@ _LINEAR = (
     "TheilSenRegressor",
     "QuantileRegressor",
     "LinearSVR",
-    "PLSRegression",
+)
+LINEAR_CLASSIFIERS = (
+    "LogisticRegression",
+    "LogisticRegressionCV",
+    "RidgeClassifier",
+    "RidgeClassifierCV",
+    "SGDClassifier",
+    "Perceptron",
+    "LinearSVC",
+    "LinearDiscriminantAnalysis",
 )
 
 
 def _network(module: Any, *, is_probability: bool) -> float:
     layers = _layers(module)
-    linear = [layer for layer in layers if type(layer).__name__ == "Linear"]
-    if not linear:
+    if not any(_is_torchs(layer, "Linear") for layer in layers):
         msg = "the network has no linear layer to bound"
         raise WrongType(msg)
     bound = 1.0
     for layer in layers[:-1]:
         bound *= _slope(layer)
     last = layers[-1]
-    if type(last).__name__ != "Linear":
-        one_output = linear[-1].out_features == 1
-        top = SIGMOID if one_output else SOFTMAX
-        return bound * _slope(last) * (top if is_probability else 1.0)
-    weights = last.weight.detach().cpu().double().numpy()
-    if is_probability:
-        return bound * (SIGMOID if len(weights) == 1 else SOFTMAX) * float(np.linalg.norm(weights, ord=2))
-    return float(bound * np.linalg.norm(weights, axis=1).max())  # one output sees one row of the last layer
+    if _is_torchs(last, "Linear"):
+        weights = last.weight.detach().cpu().double().numpy()
+        if is_probability:
+            return bound * (SIGMOID if len(weights) == 1 else SOFTMAX) * float(np.linalg.norm(weights, ord=2))
+        return bound * float(np.linalg.norm(weights, axis=1).max())  # one output sees one row of the last layer
+    if is_probability:  # whether a sigmoid or a softmax comes on top: a softmax of several is the steeper one
+        return bound * _slope(last) * SOFTMAX
+    return bound * (SOFTMAX if _is_torchs(last, "Softmax") else _slope(last))
 
 
 def _layers(module: Any) -> list[Any]:
     """The layers of nested Sequentials in order; anything else is a layer of its own."""
-    if type(module).__name__ == "Sequential":
+    if _is_torchs(module, "Sequential"):
         return [layer for part in module for layer in _layers(part)]
     return [module]
+
+
+def _is_torchs(layer: Any, kind: str) -> bool:
+    """Whether a layer is torch's own of that name; a class of the same name may do anything."""
+    return type(layer).__name__ == kind and type(layer).__module__.startswith("torch.nn.modules")
 
 
 def _slope(layer: Any) -> float:
@@ -150,14 +160,17 @@ def _slope(layer: Any) -> float:
     if kind == "Linear":
         return float(np.linalg.norm(layer.weight.detach().cpu().double().numpy(), ord=2))
     if kind == "BatchNorm1d":
+        if layer.running_var is None:
+            msg = "a BatchNorm1d without running statistics depends on the whole batch; it has no gradient bound"
+            raise WrongType(msg)
         gain = 1.0 if layer.weight is None else layer.weight.detach().abs()
         return float((gain / (layer.running_var + layer.eps).sqrt()).max())
     if kind == "ELU":
-        return max(1.0, float(layer.alpha))
+        return max(1.0, abs(float(layer.alpha)))
     if kind == "LeakyReLU":
         return max(1.0, abs(float(layer.negative_slope)))
     if kind == "Softmax":
-        return SOFTMAX
+        return 0.5  # of all outputs together
     if kind in SLOPES:
         return SLOPES[kind]
     msg = f"the largest slope of a {kind} layer is not known; give your own gradient_bound"

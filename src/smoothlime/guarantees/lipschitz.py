@@ -26,7 +26,7 @@ from ..estimators.certified import standardising_factor
 from ..explanation import Explanation, around
 from ..models import Evaluation, as_model, model_dtype, resolve_target
 from ..models.evaluation import Where, automatic_batch_size
-from ..models.targets import output_names
+from ..models.targets import output_names, range_of
 from ..neighbourhood import Factor, Neighbourhood
 from ..uncertainty import bounds
 
@@ -176,7 +176,9 @@ def certify(
     check_choice(units, "units", ("standardised", "raw"))
     scale = 1.0 if units == "standardised" else _isotropic(factor)
     adapted = None if model is None else as_model(model)
-    known = getattr(adapted, "output_range", None) if output_range is None else check_range(output_range)
+    known = None if output_range is None else check_range(output_range)
+    if known is None and getattr(adapted, "output_range", None) is not None:
+        known = range_of(target, adapted.output_range)  # type: ignore[union-attr]  # asked for just above
     length = (
         None if gradient_bound is None else check_number(gradient_bound, "gradient_bound") * float(factor.std.max())
     )

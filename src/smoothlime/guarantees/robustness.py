@@ -114,7 +114,13 @@ def robustness(
     ceiling = None
     if output_range is not None or gradient_bound is not None or getattr(adapted, "output_range", None) is not None:
         certificate = certify(
-            adapted, rows, sigma=around, output_range=output_range, gradient_bound=gradient_bound, units=units
+            adapted,
+            rows,
+            sigma=around,
+            target=target,
+            output_range=output_range,
+            gradient_bound=gradient_bound,
+            units=units,
         )
         farthest = np.linalg.norm(z, axis=2).max(axis=1) * width
         ceiling = certificate.bound(farthest) * (1.0 if norm == 2 else np.sqrt(len(factor.free)))

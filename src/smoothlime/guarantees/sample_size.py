@@ -19,6 +19,10 @@ PAPER_FAILS = {
 }
 
 
+SMALLEST_EPS = 1e-8
+"""Below this, plans exceed what any computer draws."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A number of draws and the L2 error, of standardised slopes, that it guarantees."""
@@ -42,7 +46,7 @@ class Plan:
         """The promise in a sentence, what it assumes, and the paper's number beside it."""
         lines = [
             f"{self.n_samples:,} iid draws keep the L2 error of {self.method}, in standardised slopes, within"
-            f" {self.eps:.4g} with {self.confidence:.4g} confidence ({self.kind}).",
+            f" {self.eps:.4g} with {self.confidence:.10g} confidence ({self.kind}).",
             f"Formula: {self.formula}",
             f"Assumes {self.assumes}.",
         ]
@@ -96,6 +100,9 @@ def plan(
         msg = "give either eps, the error wanted, or n_samples, to learn the error it reaches"
         raise InvalidArgument(msg)
     wanted = None if eps is None else _positive(eps, "eps")
+    if wanted is not None and wanted < SMALLEST_EPS:
+        msg = f"eps must be at least {SMALLEST_EPS:g}; got {eps!r}"
+        raise InvalidArgument(msg)
     n = None if n_samples is None else check_count(n_samples, "n_samples")
     features = None if d is None else check_count(d, "d")
     width = None if sigma is None else _positive(sigma, "sigma")
@@ -115,7 +122,10 @@ def plan(
         assumes = f"outputs between {low:g} and {high:g}, {features} perturbed features"
         paper = _theorem_3(high - low, error, delta, features, width, _positive(x_norm, "x_norm"))
         note = PAPER_FAILS["predictions"]
-    return Plan(method, samples, error, 1 - delta, formula, assumes, paper, note)
+    if not error < float("inf"):
+        msg = f"n_samples={samples} is too few to promise anything of {method} with {features} features"
+        raise InvalidArgument(msg)
+    return Plan(method, samples, error, float(confidence), formula, assumes, paper, note)
 
 
 def _gradients(

@@ -58,6 +58,13 @@ def resolve_target(target: Any, names: tuple[str, ...], predictions: Array) -> T
     return Target(weights, (names[j],), ((names[j],),) * r)
 
 
+def range_of(target: Any, known: tuple[float, float]) -> tuple[float, float]:
+    """Range of what `target` asks for, when every output lies in `known`: contrasts stretch it."""
+    weights = [float(each) for each in target.values()] if isinstance(target, Mapping) else [1.0]
+    ends = [sorted((weight * known[0], weight * known[1])) for weight in weights]
+    return sum(low for low, _ in ends), sum(high for _, high in ends)
+
+
 def every_output(names: tuple[str, ...], r: int) -> Target:
     """Each output on its own."""
     k = len(names)

@@ -91,7 +91,8 @@ def footer(e: Explanation) -> str:
     count = f"{drawn[0]:,}" if len(drawn) == 1 else f"{drawn[0]:,} to {drawn[-1]:,}"
     kind = "indicative: fewer than 256 draws" if e.is_indicative.any() else "approximate"
     if e.provenance.guarantee == "certified":
-        kind += f"; radius {e.radius.max():.2g} at most, certified for {e.provenance.assumes}"
+        confidence = f"{e.provenance.confidence:.4g} confidence"
+        kind += f"; radius {e.radius.max():.2g} at most, certified at {confidence} for {e.provenance.assumes}"
     drawn_as = "" if e.design == e.method else f"{e.design} "
     return f"{e.method}, {count} {drawn_as}draws per row, seed {e.seed}; ± is a {CONFIDENCE:.0%} interval ({kind})"
 
@@ -140,6 +141,8 @@ def _headline(e: Explanation, row: int) -> str:
         parts.append("the model did not change over the draws")
     elif np.isfinite(e.fidelity[row]):
         parts.append(f"{e.fidelity[row]:.0%} linear nearby")
+    if not e.converged[row]:
+        parts.append("not converged")
     return ", ".join(parts)
 
 
