@@ -17,7 +17,8 @@ from ._version import __version__
 from .designs import Chunk, Design, Layout, Stream
 from .estimators import Batch, Estimate, Estimator, GroupedDraws
 from .estimators.certified import Certifying
-from .explanation import Explanation, Groups, Provenance, around, columns
+from .explanation import Explanation, Provenance, around, columns
+from .groups import Groups
 from .models import Evaluation, Target
 from .models.evaluation import Where
 from .neighbourhood import Factor, Neighbourhood
