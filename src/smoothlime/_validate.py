@@ -46,6 +46,12 @@ def check_rows(X: Any, name: str = "X") -> Array:
     return rows
 
 
+def column_names(X: Any) -> tuple[str, ...] | None:
+    """Names of the columns of a data frame; None for anything that has none."""
+    columns = getattr(X, "columns", None)
+    return None if columns is None else tuple(str(each) for each in columns)
+
+
 def check_count(value: Any, name: str, *, at_least: int = 1) -> int:
     """A whole number, at least `at_least`."""
     try:

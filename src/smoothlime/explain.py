@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ._types import Array
-from ._validate import check_choice, check_count, check_fraction, check_names, check_number, check_rows
+from ._validate import check_choice, check_count, check_fraction, check_names, check_number, check_rows, column_names
 from .choices import certify_method, choose_design, choose_method
 from .designs import DESIGNS, Design
 from .errors import InvalidArgument, LostPrecision, NoGradients, NotConverged, TooFewDraws
@@ -244,8 +244,7 @@ def prepare(
 
 def _feature_names(of_model: tuple[str, ...] | None, X: Any, d: int) -> tuple[str, ...]:
     """Names from the model or from the columns of X; where both have them they must agree, order included."""
-    columns = getattr(X, "columns", None)
-    of_rows = None if columns is None else tuple(str(each) for each in columns)
+    of_rows = column_names(X)
     if of_model is not None and len(of_model) != d:
         msg = f"X has {d} features but the model has names for {len(of_model)}; did the rows lose a column?"
         raise InvalidArgument(msg)
@@ -267,10 +266,9 @@ def _neighbourhood(sigma: Any, background: Any, names: tuple[str, ...]) -> Neigh
         return sigma
     if background is None:
         return Neighbourhood(sigma)
-    columns = getattr(background, "columns", None)
-    if columns is not None and {str(each) for each in columns} & set(names) and tuple(map(str, columns)) != names:
-        given = list(map(str, columns))
-        msg = f"background has columns {given[:4]}... but the rows have {list(names)[:4]}...; use one order"
+    given = column_names(background)
+    if given is not None and set(given) & set(names) and given != names:
+        msg = f"background has columns {list(given[:4])}... but the rows have {list(names)[:4]}...; use one order"
         raise InvalidArgument(msg)
     return Neighbourhood.from_data(background, sigma)
 

@@ -41,7 +41,7 @@ def test_a_smooth_model_is_trusted(folder):
     done = check(folder, "smooth")
     assert done.exit_code == 0, done.output
     assert "agree within" in done.output
-    assert "certified from range" in done.output
+    assert "certified, from range" in done.output
     assert done.output.strip().endswith("Nothing speaks against these explanations.")
 
 

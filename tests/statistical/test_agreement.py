@@ -176,6 +176,29 @@ def test_bad_input(arguments, kind, message):
         sl.agreement(known.Sine([1.0, 0.0, 0.0]), np.zeros(3), **arguments)
 
 
+def test_a_difference_without_scatter_is_a_difference():
+    model = sl.from_functions(values=lambda a: np.zeros(len(a)), gradients=np.ones_like)
+    assert sl.agreement(model, [0.0, 0.0]).agrees == (False,)
+
+
+@pytest.mark.slow
+def test_heavy_tails_are_not_taken_for_lies():
+    """Gradients of exp(2s) are right; plain Hotelling rejects them in a third of all runs."""
+    for d in (2, 10):
+        u = np.ones(d) / np.sqrt(d)
+        rejected = [
+            sl.agreement(known.Exponential(2 * u), np.zeros(d), n_samples=2_000, seed=seed).agrees[0] is False
+            for seed in range(200)
+        ]
+        assert np.mean(rejected) <= 0.07
+
+
+def test_a_nearly_linear_output_with_the_wrong_gradients():
+    f = known.Linear([2.0, 1.0])
+    model = sl.from_functions(values=f.values, gradients=lambda a: np.full(a.shape, [2.0, 1.5]))
+    assert "not those of this output" in sl.agreement(model, [0.0, 0.0]).diagnosis[0]
+
+
 def test_models_without_gradients_cannot_be_compared():
     with pytest.raises(errors.NoGradients, match="a function has no gradients to compare"):
         sl.agreement(lambda a: a[:, 0], np.zeros(3))

@@ -276,7 +276,55 @@ def test_bad_certificates_say_what_is_missing(arguments, kind, message):
 
 def test_distances_and_changes_are_not_negative():
     certificate = sl.certify(None, [[0.0]], sigma=1.0, output_range=(0, 1))
-    with pytest.raises(errors.InvalidArgument, match="distance must be finite and >= 0"):
+    with pytest.raises(errors.InvalidArgument, match="distance must be >= 0"):
         certificate.bound(-1)
     with pytest.raises(errors.InvalidArgument, match="change must be >= 0"):
         certificate.radius(-1)
+    with pytest.raises(errors.InvalidArgument, match="distance must be one number, or one for each of 1 rows"):
+        certificate.bound([0.1, 0.2])
+    assert certificate.bound(1e300)[0] == certificate.bound(100.0)[0]
+
+
+def test_tiny_distances_are_not_rounded_below_the_truth():
+    rho = np.array([1e-15, 1e-12, 1e-6, 1e-3])
+    np.testing.assert_allclose(range_distance(rho) / rho, RANGE_SLOPE, rtol=1e-6)
+
+
+class TestExplanations:
+    """What is explained only the caller knows; a range of the model's own may not be that of a margin or a contrast."""
+
+    def two(self):
+        class Two:
+            outputs = ("a", "b")
+            output_range = (0.0, 1.0)
+
+            def values(self, points):
+                outside = (np.abs(points[:, 0]) > 1).astype(float)
+                return np.column_stack([outside, 1 - outside])
+
+        return Two()
+
+    def test_a_range_is_never_guessed_for_them(self):
+        e = sl.explain(self.two(), [[0.0], [1.0]], target={"a": 1, "b": -1}, method="clime", n_samples=2_000)
+        with pytest.raises(errors.InvalidArgument, match="certify needs output_range"):
+            sl.certify(self.two(), e)
+        change = abs(e.standardised[1] - e.standardised[0])[0]
+        assert change <= sl.certify(self.two(), e, output_range=(-1, 1)).bound(1.0)[0]
+
+    def test_their_own_chance_to_miss_counts_at_both_ends(self):
+        e = sl.explain(self.two(), [[0.0]], target="a", method="clime", n_samples=2_000)
+        certificate = sl.certify(None, e, output_range=(0, 1))
+        assert certificate.confidence == pytest.approx(0.9)
+        assert certificate.guarantee == "approximate"
+        assert "approximate, from range" in str(certificate)
+
+    def test_jumps_and_fixed_features_are_among_the_assumptions(self):
+        assert "no jumps" in sl.certify(None, [[0.0]], sigma=1.0, output_range=(0, 1)).assumes
+        held = sl.certify(None, [[0.0, 0.0]], sigma=sl.Neighbourhood(fixed=(1,)), output_range=(0, 1))
+        assert "fixed features that stay as they are" in held.assumes
+
+    def test_names_come_from_data_frames(self):
+        import pandas as pd
+
+        frame = pd.DataFrame({"u": [0.0], "v": [1.0]})
+        assert len(sl.certify(None, frame, sigma=sl.Neighbourhood(fixed="v"), output_range=(0, 1))) == 1

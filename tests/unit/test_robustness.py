@@ -57,6 +57,11 @@ def test_one_row_has_no_standard_error_and_repeated_rows_differ_by_their_neighbo
     assert "on average" in str(twice)
 
 
+def test_raw_units_with_different_scales_have_no_ceiling():
+    found = sl.robustness(F, X, sigma=[0.5, 1.0], units="raw", output_range=(0, 1), n_samples=64)
+    assert found.ceiling is None
+
+
 def test_fixed_features_do_not_move():
     found = sl.robustness(F, X, sigma=sl.Neighbourhood(0.5, fixed=(1,)), n_samples=64, output_range=(0, 1))
     assert np.isfinite(found.per_row).all()

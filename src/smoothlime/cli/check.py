@@ -94,8 +94,10 @@ def command(
     else:
         found["certificate"] = None
         lines.append("No certificate: give --range LOW HIGH or --gradient-bound for one.")
+    undecided = (found["agreement"] or {"agrees": []})["agrees"].count(None)
     verdict = {
-        TRUSTED: "Nothing speaks against these explanations.",
+        TRUSTED: "Nothing speaks against these explanations"
+        + (f", though {undecided} of {len(rows)} rows are undecided." if undecided else "."),
         DISAGREES: "Do not trust gradient explanations of this model; explanations from predictions are fine.",
         CANNOT_TELL: "Too few draws to tell; raise --samples.",
     }[status]

@@ -56,10 +56,10 @@ class Differences:
         """Add the half differences of pairs, each along its direction."""
         if np.isnan(state.pivot[rows]).any():
             state.pivot[rows] = batch.values.mean(axis=(1, 2))
-        away = (batch.values - state.pivot[rows, None, None]).reshape(*batch.values.shape[:2], -1, 2)
-        weight = batch.draws.pair_weights
-        for power in (1, 2):
-            state.moments[power - 1, rows] += (weight * (away**power).sum(axis=3)).sum(axis=(1, 2))
+        away = (batch.values - state.pivot[rows, None, None]).reshape(len(batch.values), -1)
+        weights = np.repeat(batch.draws.pair_weights, 2, axis=2).reshape(len(batch.draws.z), -1)
+        for power, terms in enumerate((away, away**2)):
+            state.moments[power, rows] += terms @ weights[0] if state.is_shared else (terms * weights).sum(axis=1)
         half = (batch.values[..., 0::2] - batch.values[..., 1::2]) / 2
         z, along = batch.draws.pairs
         state.slopes[rows, groups] += along.times(half)

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .._types import Array
-from .._validate import check_choice, check_count, check_fraction, check_number, check_range, check_rows
+from .._validate import check_choice, check_count, check_fraction, check_number, check_range, check_rows, column_names
 from ..designs import DESIGNS
 from ..errors import InvalidArgument, ModelError
 from ..estimators.certified import standardising_factor
@@ -44,6 +44,9 @@ GRADIENT_CURVE = 4 * exp(-0.5) / sqrt(2 * pi)
 
 PILOT_SHARE = 0.15
 
+FARTHEST = 1e6
+"""Distances beyond this are as far as any: bounds are long flat by then."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Certificate:
@@ -55,7 +58,9 @@ class Certificate:
     """(r,) change per unit of distance that no pair of rows exceeds"""
     assumes: str
     confidence: float
-    """1 for what is certain; less where a residual was sampled"""
+    """1 for what is certain; less where a residual was sampled, or an explanation brought its own error"""
+    guarantee: str
+    """`certified`, or `approximate` where the error of an explanation is"""
     units: str
     paper_lipschitz: float | None
     """The constant G/(2σ) of the paper, which is too small by 1.6; None without a gradient bound"""
@@ -73,19 +78,19 @@ class Certificate:
 
     def bound(self, distance: Any) -> Array:
         """(r,) largest change of the explanation of each row when it moves by `distance`."""
-        rho = np.broadcast_to(np.asarray(distance, dtype=np.float64) / self.sigma, self.lipschitz.shape)
-        if not (np.isfinite(rho).all() and (rho >= 0).all()):
-            msg = f"distance must be finite and >= 0; got {distance!r}"
+        rho = np.minimum(self._by_row(distance, "distance") / self.sigma, FARTHEST)
+        if not (rho >= 0).all():
+            msg = f"distance must be >= 0; got {distance!r}"
             raise InvalidArgument(msg)
         return self._population(rho) / self.sigma + self.noise
 
     def radius(self, change: Any) -> Array:
         """(r,) distance that each row may move before its explanation can change by more than `change`."""
-        allowed = np.broadcast_to(np.asarray(change, dtype=np.float64), self.lipschitz.shape) - self.noise
-        if not (np.asarray(change) >= 0).all():
+        given = self._by_row(change, "change")
+        if not (given >= 0).all():
             msg = f"change must be >= 0; got {change!r}"
             raise InvalidArgument(msg)
-        allowed = allowed * self.sigma
+        allowed = (given - self.noise) * self.sigma
         low, high = np.zeros(allowed.shape), np.full(allowed.shape, 64.0)
         is_endless = self._population(high) <= allowed
         for _ in range(80):  # bounds grow with distance: bisection to the last digit
@@ -93,6 +98,13 @@ class Certificate:
             fits = self._population(middle) <= allowed
             low, high = np.where(fits, middle, low), np.where(fits, high, middle)
         return np.where(is_endless, inf, np.where(allowed < 0, 0.0, low)) * self.sigma
+
+    def _by_row(self, given: Any, name: str) -> Array:
+        array = np.asarray(given, dtype=np.float64)
+        if array.shape not in ((), self.lipschitz.shape):
+            msg = f"{name} must be one number, or one for each of {len(self)} rows; got shape {array.shape}"
+            raise InvalidArgument(msg)
+        return np.broadcast_to(array, self.lipschitz.shape)
 
     def __len__(self) -> int:
         """Count of rows."""
@@ -107,7 +119,7 @@ class Certificate:
             if self.units == "standardised"
             else "per unit of Euclidean distance that its row moves, in raw slopes"
         )
-        lines = [f"An explanation changes by at most {worst:.4g} {how} ({surely}; certified from {self.kind})."]
+        lines = [f"An explanation changes by at most {worst:.4g} {how} ({surely}; {self.guarantee}, from {self.kind})."]
         near = self.bound(0.1 * self.sigma)
         lines.append(f"At a tenth of a standard deviation: at most {float(near.max()):.4g}.")
         lines.append(f"Assumes {self.assumes}.")
@@ -153,10 +165,11 @@ def certify(
     Parameters
     ----------
     X
-        Rows, or an `Explanation` of this model: then sigma is its own, and twice its Monte Carlo radius is added, so
-        that the promise is about the numbers reported and not only about their limit.
+        Rows, or an `Explanation`: then sigma is its own, and twice its Monte Carlo radius is added (one for each end),
+        so that the promise is about numbers reported at equal error and not only about their limit. What it explains,
+        a margin or a contrast perhaps, only you know: give output_range or gradient_bound.
     output_range
-        Least and largest output; known by itself for probabilities.
+        Least and largest value of what is explained; known by itself for probabilities and rows.
     gradient_bound
         Largest length of the gradient, anywhere. Only for models without jumps.
     units
@@ -171,13 +184,13 @@ def certify(
     explanation = X if isinstance(X, Explanation) else None
     rows = check_rows(X) if explanation is None else explanation.x
     neighbourhood = _neighbourhood(explanation, sigma)
-    names = explanation.feature_names if explanation is not None else ()
+    names = column_names(X) or () if explanation is None else explanation.feature_names
     factor = neighbourhood.factor(rows.shape[1], names)
     check_choice(units, "units", ("standardised", "raw"))
     scale = 1.0 if units == "standardised" else _isotropic(factor)
     adapted = None if model is None else as_model(model)
     known = None if output_range is None else check_range(output_range)
-    if known is None and getattr(adapted, "output_range", None) is not None:
+    if known is None and explanation is None and getattr(adapted, "output_range", None) is not None:
         known = range_of(target, adapted.output_range)  # type: ignore[union-attr]  # asked for just above
     length = (
         None if gradient_bound is None else check_number(gradient_bound, "gradient_bound") * float(factor.std.max())
@@ -205,13 +218,24 @@ def certify(
         constants.append(("gradient", GRADIENT_SLOPE * length))
     kind, lipschitz = min(constants, key=lambda each: each[1])
     assumes = [] if known is None else [f"outputs between {known[0]:g} and {known[1]:g}"]
-    assumes += [] if length is None else [f"gradients no longer than {gradient_bound:g} and no jumps"]
-    noise = np.zeros(len(rows)) if explanation is None else 2 * explanation.radius / scale
+    assumes += [] if length is None else [f"gradients no longer than {gradient_bound:g}"]
+    if length is not None or (explanation is not None and explanation.method == "smoothgrad"):
+        assumes.append("no jumps")
+    elif explanation is None:
+        assumes.append("no jumps where gradients are averaged")
+    if len(factor.free) < factor.d:
+        assumes.append("fixed features that stay as they are")
+    missed = 0.0 if residual is None else 1 - level
+    noise, guarantee = np.zeros(len(rows)), "certified"
+    if explanation is not None and not explanation.is_exact:
+        noise, guarantee = 2 * explanation.radius / scale, explanation.provenance.guarantee
+        missed += 2 * (1 - explanation.provenance.confidence)
     return Certificate(
         kind=kind if residual is None else f"{kind} and residual",
         lipschitz=np.full(len(rows), lipschitz / scale**2),
         assumes=", ".join(assumes),
-        confidence=1.0 if residual is None else level,
+        confidence=max(0.0, 1 - missed),
+        guarantee=guarantee,
         units=units,
         paper_lipschitz=None if length is None else length / 2 / scale**2,
         output_width=width,
@@ -232,7 +256,9 @@ def range_distance(rho: Array) -> Array:
         is_low = middle * np.tanh(middle * h) < h
         low, high = np.where(is_low, middle, low), np.where(is_low, high, middle)
     # t is where the difference is largest, so that an error in t counts to second order only
-    return 2 * (_phi(high - h) - _phi(high + h))
+    apart = _phi(high - h) - _phi(high + h)
+    near = 2 * _phi(high) * np.exp(-(h**2) / 2) * np.sinh(np.minimum(high * h, 9.0))  # without cancellation
+    return 2 * np.where(h < 1.0, near, apart)
 
 
 def gradient_distance(rho: Array) -> Array:

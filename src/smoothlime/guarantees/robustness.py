@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .._types import Array
-from .._validate import check_choice, check_count, check_number, check_rows
+from .._validate import check_choice, check_count, check_number, check_rows, column_names
 from ..errors import InvalidArgument
 from ..estimators import Estimator
 from ..explain import explain
@@ -32,7 +32,8 @@ class Robustness:
     population: float
     """Mean of the same with 16 times the draws, shared: the part that is not sampling noise"""
     ceiling: Array | None
-    """(r,) what the certificate allows at the farthest neighbour; None where nothing is known of the model"""
+    """(r,) what the certificate allows the model's part at the farthest neighbour, for a model without jumps where
+    gradients are averaged; None where nothing is known of the model"""
     norm: int
     units: str
     neighbours: int
@@ -44,10 +45,10 @@ class Robustness:
         lines = [
             f"The explanation of a row and of {self.neighbours} neighbours (spread {self.spread:g}) differ by at most"
             f" {self.mean:.4g}{error} on average (L{self.norm}, {self.units}; approximate).",
-            f"{self.population:.4g} of it is the model; the rest is sampling noise.",
+            f"With {MORE_DRAWS} times the draws, shared, it is {self.population:.4g}: that part is the model.",
         ]
         if self.ceiling is not None:
-            lines.append(f"No more than {float(self.ceiling.mean()):.4g} is possible (certified).")
+            lines.append(f"The model's part cannot exceed {float(self.ceiling.mean()):.4g} (certified; no jumps).")
         return "\n".join(lines)
 
 
@@ -94,7 +95,7 @@ def robustness(
     around = sigma if isinstance(sigma, Neighbourhood) else Neighbourhood(sigma)
     adapted = as_model(model)
     r, d = rows.shape
-    factor = around.factor(d, getattr(adapted, "feature_names", None) or ())
+    factor = around.factor(d, getattr(adapted, "feature_names", None) or column_names(X) or ())
     steps = np.zeros((r, k, d))
     z = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2,))).standard_normal((r, k, len(factor.free)))
     steps[:, :, factor.free] = width * (factor.steps(z) if units == "standardised" else z)
@@ -112,7 +113,9 @@ def robustness(
     per_row = largest(n_samples, draws)
     population = largest(MORE_DRAWS * n_samples, "shared")
     ceiling = None
-    if output_range is not None or gradient_bound is not None or getattr(adapted, "output_range", None) is not None:
+    is_known = output_range is not None or gradient_bound is not None
+    is_known |= getattr(adapted, "output_range", None) is not None
+    if is_known and (units == "standardised" or (factor.is_diagonal and not np.ptp(factor.lower))):
         certificate = certify(
             adapted,
             rows,

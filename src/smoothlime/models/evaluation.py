@@ -21,7 +21,7 @@ BATCH_BYTES = 2**20
 
 def automatic_batch_size(d: int, dtype: np.dtype[Any]) -> int:
     """Points per model call: a power of two, from d and the number format alone, so that answers repeat."""
-    fitting = BATCH_BYTES // (d * dtype.itemsize)
+    fitting = BATCH_BYTES // (d * dtype.itemsize) * (2 if d <= 32 else 1)  # small networks mind calls, not cache
     return int(min(65_536, max(32, 2 ** int(np.log2(max(fitting, 1))))))
 
 
