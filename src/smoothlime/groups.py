@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from .neighbourhood import Factor
 from .uncertainty.jackknife import skewness, skewness_inflation, standard_error, t_quantile
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Groups:
     """What each independent group of draws says of the perturbed features; the source of all standard errors."""
 
@@ -30,7 +31,7 @@ class Groups:
         """(r,) groups drawn, less one."""
         return (self.sizes > 0).sum(axis=1) - 1.0
 
-    @property
+    @cached_property
     def standard_error(self) -> Array:
         """(r, f) jackknife over the groups, never below what the design can resolve.
 

@@ -76,7 +76,7 @@ class _Found:
 
     def __init__(self, rows: int, groups: int, d: int) -> None:
         self.n = np.zeros(rows, dtype=np.intp)
-        self.values, self.resolution = np.zeros((2, rows, d))
+        self.values, self.standard_error, self.resolution = np.zeros((3, rows, d))
         self.pseudo = np.zeros((rows, groups, d))
         self.sizes = np.zeros((rows, groups))
         self.smoothed, self.variance, self.radius = np.full((3, rows), np.nan)
@@ -87,6 +87,7 @@ class _Found:
         estimate, groups = look.estimate, look.groups
         self.n[where] = look.n
         self.values[where] = look.values[rows]
+        self.standard_error[where] = groups.standard_error[rows]
         self.resolution[where] = groups.resolution[rows]
         self.pseudo[where, : groups.pseudo.shape[1]] = groups.pseudo[rows]
         self.sizes[where, : groups.sizes.shape[1]] = groups.sizes[rows]
@@ -262,16 +263,17 @@ def _explanation(
     r, d = job.rows.shape
     free = job.factor.free
     n = found.n[which]
+    errors = found.standard_error[which]
     groups = Groups(
         found.pseudo[which], found.sizes[which], found.resolution[which], None if job.is_shared else np.arange(r)
     )
     return Explanation(
         x=job.rows,
         values=columns(found.values[which], free, d),
-        standard_error=columns(groups.standard_error, free, d),
+        standard_error=columns(errors, free, d),
         prediction=prediction,
         smoothed=found.smoothed[which],
-        fidelity=_fidelity(found.values[which], found.variance[which], groups, job.factor),
+        fidelity=_fidelity(found.values[which], found.variance[which], errors, groups, job.factor),
         radius=found.radius[which],
         converged=found.converged[which],
         n_samples=n,
@@ -298,9 +300,11 @@ def _explanation(
     )
 
 
-def _fidelity(values: Array, variance: Array, groups: Groups, factor: Factor) -> Array:
+def _fidelity(values: Array, variance: Array, errors: Array, groups: Groups, factor: Factor) -> Array:
     """wᵀΣw / Var f in [0, 1]; what noise adds to wᵀΣw is taken off. A constant model is followed perfectly."""
-    noise = standard_error(factor.whiten(groups.pseudo), groups.sizes)
+    noise = factor.whiten(errors)
+    if not factor.is_diagonal:
+        noise = standard_error(factor.whiten(groups.pseudo), groups.sizes)
     explained = (factor.whiten(values) ** 2).sum(axis=1) - (noise**2).sum(axis=1)
     share = np.divide(explained, variance, out=np.where(np.isnan(variance), np.nan, 1.0), where=variance > 0)
     return np.clip(share, 0.0, 1.0)
