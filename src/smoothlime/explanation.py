@@ -188,6 +188,8 @@ class Explanation:
 
     # ---- arithmetic
 
+    __array_ufunc__ = None  # so that np.float64(2) * e asks e, instead of taking it apart row by row
+
     def __add__(self, other: Explanation) -> Explanation:
         """Explanation of the sum of two models, outputs or rows, errors included."""
         return _combine(self, 1.0, other)
@@ -325,6 +327,7 @@ def _combine(one: Explanation, sign: float, other: Explanation) -> Explanation:
         prediction=one.prediction + sign * other.prediction,
         smoothed=one.smoothed + sign * other.smoothed,
         fidelity=np.full(len(one), np.nan),
+        n_samples=np.minimum(one.n_samples, other.n_samples),
         n_evaluations=one.n_evaluations + other.n_evaluations,
         degrees_of_freedom=np.minimum(one.degrees_of_freedom, other.degrees_of_freedom),
         provenance=_joint(one.provenance, other.provenance),
@@ -355,7 +358,8 @@ def _check_combinable(one: Explanation, other: Explanation) -> None:
     if len(one) != len(other):
         msg = f"these explanations have {len(one)} and {len(other)} rows; pick rows first, e.g. e[0] - e[1]"
         raise IncompatibleExplanations(msg)
-    if one.neighbourhood != other.neighbourhood:
+    same = np.array_equal(one.factor.free, other.factor.free) and np.array_equal(one.factor.lower, other.factor.lower)
+    if not same:
         msg = (
             f"these explanations have different neighbourhoods, {one.neighbourhood} and {other.neighbourhood},"
             " so their slopes are of differently smoothed models; explain both with the same sigma"
@@ -364,14 +368,11 @@ def _check_combinable(one: Explanation, other: Explanation) -> None:
 
 
 def _share_sequence(one: Explanation, other: Explanation) -> bool:
-    """Whether both were made by the same method from the same sequence of draws."""
+    """Whether both were made by the same method from the same sequence of draws, dealt to groups alike."""
     if one.groups is None or other.groups is None:
         return False
-    return (one.provenance.method, one.design, one.seed) == (
-        other.provenance.method,
-        other.design,
-        other.seed,
-    )
+    made = [(each.provenance.method, each.design, each.seed, each.provenance.block) for each in (one, other)]
+    return made[0] == made[1]
 
 
 def _bracketed(name: str) -> str:

@@ -114,8 +114,8 @@ class Neighbourhood:
     ) -> Neighbourhood:
         """Neighbourhood in the units of the data: sigma = 1 is one standard deviation of X.
 
-        With `full=True` C is the covariance of X, shrunk towards a multiple of the identity as Ledoit and
-        Wolf (2004) do. A constant column has no unit of its own and becomes fixed.
+        With `full=True` C has the variances of X, and its correlations shrunk towards none as Ledoit and Wolf (2004)
+        do for standardised columns. A constant column has no unit of its own and becomes fixed.
 
         Examples
         --------
@@ -134,7 +134,8 @@ class Neighbourhood:
             return cls(sigma, scale=np.where(constant, 1.0, std), fixed=held)
         cov = np.eye(rows.shape[1])
         varying = ~constant
-        cov[np.ix_(varying, varying)] = _ledoit_wolf(rows[:, varying])
+        correlations = _ledoit_wolf(rows[:, varying] / rows[:, varying].std(axis=0))
+        cov[np.ix_(varying, varying)] = correlations * np.outer(std[varying], std[varying])
         return cls(sigma, covariance=cov, fixed=held)
 
     def factor(self, d: int, feature_names: Sequence[str] = ()) -> Factor:
@@ -194,7 +195,11 @@ class Neighbourhood:
 
 def _several(fixed: Any) -> tuple[int | str, ...]:
     """One feature or several, by position or name."""
-    return (fixed,) if isinstance(fixed, str | int) else tuple(fixed)
+    several = (fixed,) if isinstance(fixed, str | int | np.integer) else tuple(fixed)
+    if any(isinstance(each, bool | np.bool_) for each in several):
+        msg = f"fixed takes positions or names, not a mask; got {fixed!r}. np.flatnonzero turns a mask into positions"
+        raise InvalidArgument(msg)
+    return several
 
 
 def _positive(value: Any, name: str, *, at_least_1d: bool = False) -> Array:
@@ -220,15 +225,23 @@ def _symmetric(covariance: Any) -> Array:
     if not np.isfinite(matrix).all():
         msg = "covariance must be finite; it holds NaN or infinite entries"
         raise InvalidArgument(msg)
-    if not np.allclose(matrix, matrix.T, rtol=1e-10, atol=0):
-        i, j = np.unravel_index(np.abs(matrix - matrix.T).argmax(), matrix.shape)
+    variances = np.diag(matrix)
+    if not (variances > 0).all():
+        least = int(np.argmin(variances))
+        msg = f"covariance must be positive definite; its diagonal has {variances[least]:g} at feature {least}"
+        raise InvalidArgument(msg)
+    unit = np.sqrt(np.outer(variances, variances))  # features may differ in scale by many orders
+    apart = np.abs(matrix - matrix.T) / unit
+    if apart.max() > 1e-10:
+        i, j = np.unravel_index(apart.argmax(), matrix.shape)
         msg = f"covariance must be symmetric; entry ({i}, {j}) is {matrix[i, j]:g} but ({j}, {i}) is {matrix[j, i]:g}"
         raise InvalidArgument(msg)
-    values = np.linalg.eigvalsh(matrix)
+    matrix = (matrix + matrix.T) / 2
+    values = np.linalg.eigvalsh(matrix / unit)
     if values[0] <= values[-1] * len(matrix) * np.finfo(float).eps:
         msg = (
-            f"covariance must be positive definite; its smallest eigenvalue is {values[0]:.3g}"
-            f" (largest {values[-1]:.3g}). Drop redundant features, or use from_data(..., full=True), which shrinks"
+            f"covariance must be positive definite; as correlations its smallest eigenvalue is"
+            f" {values[0]:.3g} (largest {values[-1]:.3g}). Drop redundant features, or use from_data(..., full=True)"
         )
         raise InvalidArgument(msg)
     return matrix

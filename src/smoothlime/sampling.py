@@ -173,14 +173,15 @@ def _look(job: Job, state: Any, n: int) -> _Look:
     """Estimates after n draws, with the error bound that holds over all planned looks."""
     sizes = job.layout.sizes(n)
     estimate = job.method.finish(state, sizes, job.factor)
+    miss, radius = job.stopping.miss, None
+    if isinstance(job.method, Certifying):
+        estimate, radius = job.method.certify(state, estimate, job.factor, n, miss)
     rows = len(estimate.values)
     groups = Groups(
         estimate.pseudo, np.broadcast_to(sizes, (rows, len(sizes))), estimate.resolution * job.design.is_net, None
     )
-    values, miss = estimate.values, job.stopping.miss
-    if isinstance(job.method, Certifying):
-        values, radius = job.method.certify(state, estimate, job.factor, n, miss)
-    else:
+    values = estimate.values
+    if radius is None:
         radius = np.linalg.norm(groups.half_width(values, job.factor, miss) * job.factor.std, axis=1)
     size = np.linalg.norm(values * job.factor.std, axis=1)
     stopping, spread = job.stopping, estimate.spread

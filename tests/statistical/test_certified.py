@@ -119,6 +119,22 @@ def test_contrasts_stretch_a_known_range(elu_network):
         assert certificate.lipschitz[0] == pytest.approx(0.48394 * 2, rel=1e-4)
 
 
+@pytest.mark.parametrize("output_range", [(0, 1), (0, 0.05)], ids=["fixed bound", "adaptive bound"])
+def test_intervals_of_certified_slopes_are_their_own(output_range):
+    """Stein's certified estimate is not the plain one; its standard errors must be of what is reported."""
+    d = 8
+    function = sl.from_functions(values=lambda a: 0.02 + 0.02 * known.Probit(np.eye(d)[0]).values(a)[:, 0])
+    e = sl.explain(
+        function, np.zeros((400, d)), method="stein", guarantee="certified", output_range=output_range, n_samples=1_000,
+        draws="independent",
+    )  # fmt: skip
+    truth = 0.02 * known.Probit(np.eye(d)[0]).slopes(np.zeros((1, d)), sl.Neighbourhood(1.0))
+    lower, upper = e.interval(0.95)
+    covered = ((lower <= truth) & (truth <= upper)).mean()
+    assert 0.92 <= covered <= 0.98
+    np.testing.assert_allclose(e.standard_error.mean(), e.values.std(axis=0).mean(), rtol=0.15)
+
+
 def test_sums_of_certified_explanations_promise_less():
     more = {"guarantee": "certified", "output_range": (0, 1), "method": "clime", "n_samples": 500}
     f = known.Probit([2.0, 1.0])

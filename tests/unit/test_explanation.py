@@ -97,6 +97,8 @@ class TestRows:
             np.testing.assert_array_equal(part.radius, e.radius[rows])
             np.testing.assert_array_equal(part.perturbations(0), e.perturbations(rows[0]))
         assert [len(row) for row in e] == [1] * 4
+        assert len(e[0:0]) == 0
+        assert "seed 0" in str(e[0:0])
 
     def test_missing_rows_say_how_many_there_are(self):
         with pytest.raises(IndexError, match="row 4 is out of range; this explanation has 4 rows"):
@@ -159,6 +161,24 @@ class TestArithmetic:
     def test_sums_begin_at_nothing(self):
         e = explain()
         np.testing.assert_allclose(sum([e, e, e]).values, 3 * e.values)
+
+    def test_groups_dealt_differently_do_not_combine(self):
+        """The same draws in pairs or in whole bases: equal values, different groups."""
+        function, x = known.Sine(np.linspace(-0.5, 0.6, 16), 0.3), np.zeros(16)
+        whole = sl.explain(function, x, method="differences", n_samples=1_024)
+        with pytest.warns(errors.NotConverged):
+            pairs = sl.explain(function, x, method="differences", rtol=1e-6, atol=0, max_samples=1_024)
+        np.testing.assert_allclose(whole.values, pairs.values, rtol=1e-9)
+        with pytest.warns(errors.ErrorsAdded):
+            _ = whole - pairs
+
+    def test_numpy_numbers_multiply_from_the_left(self):
+        e = explain()
+        np.testing.assert_allclose((np.float64(2) * e).values, 2 * e.values)
+
+    def test_equal_neighbourhoods_combine_however_they_were_written(self):
+        both = explain(sigma=[0.6, 0.6, 0.6]) - explain(sigma=0.6)
+        np.testing.assert_allclose(both.values, 0, atol=1e-12)
 
     def test_numbers_are_not_explanations(self):
         with pytest.raises(TypeError):

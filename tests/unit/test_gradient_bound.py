@@ -112,6 +112,13 @@ def test_classes_are_trusted_by_origin_not_by_name():
     assert longest(sl.as_model(steep), np.linspace(-8, 8, 4_001)[:, None]) <= sl.gradient_bound(steep)
 
 
+def test_hooks_may_change_anything():
+    net = torch.nn.Sequential(torch.nn.Linear(2, 1))
+    net[0].register_forward_hook(lambda module, args, out: 10 * out)
+    with pytest.raises(WrongType, match="the network has hooks"):
+        sl.gradient_bound(net)
+
+
 def test_sparse_coefficients_count_too():
     model = LogisticRegression().fit(X, Y == 1)
     dense = sl.gradient_bound(model)

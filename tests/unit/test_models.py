@@ -94,6 +94,27 @@ class TestTorch:
             sl.explain(Detached(), POINTS)
         assert np.isfinite(sl.explain(Detached(), POINTS, method="clime").values).all()
 
+    def test_a_detached_input_is_found_with_trainable_parameters_too(self):
+        class Detached(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = network()
+
+            def forward(self, a):
+                return self.inner(a.detach())
+
+        with pytest.raises(ModelError, match="does not depend on its input through differentiable"):
+            sl.explain(Detached().eval(), POINTS, target=0)
+
+    def test_a_module_with_a_predict_method_is_still_a_module(self):
+        class WithPredict(torch.nn.Sequential):
+            def predict(self, a):
+                return self(a)
+
+        net = network()
+        e = sl.explain(WithPredict(*net).eval(), POINTS, target=0, n_samples=64)
+        np.testing.assert_array_equal(e.values, sl.explain(net, POINTS, target=0, n_samples=64).values)
+
     def test_margin_is_not_for_networks(self):
         with pytest.raises(InvalidArgument, match="output='margin' is for classifiers"):
             sl.as_model(network(), output="margin")
@@ -218,6 +239,33 @@ class TestFunctions:
             sl.as_model(len, output="probability")
         with pytest.raises(InvalidArgument, match="obj is a Model already"):
             sl.as_model(sl.as_model(len), feature_names=["a"])
+
+    def test_functions_may_reuse_their_output_and_write_into_their_input(self):
+        buffer = np.empty(10**5)
+
+        def reusing(a):
+            np.multiply(a[:, 0], 2, out=buffer[: len(a)])
+            return buffer[: len(a)]
+
+        e = sl.explain(reusing, POINTS, method="clime", n_samples=256, batch_size=50)
+        np.testing.assert_allclose(e.prediction, 2 * POINTS[:, 0])
+        np.testing.assert_allclose(e.values[:, 0], 2, rtol=1e-9)
+
+        def rectify(a):
+            np.maximum(a, 0, out=a)
+            return a.sum(axis=1)
+
+        model = sl.from_functions(values=rectify, gradients=lambda a: (a > 0).astype(float))
+        plain = sl.from_functions(values=lambda a: rectify(a.copy()), gradients=lambda a: (a > 0).astype(float))
+        for method in ("smoothgrad", "clime"):
+            np.testing.assert_array_equal(
+                sl.explain(model, POINTS, method=method, n_samples=64).values,
+                sl.explain(plain, POINTS, method=method, n_samples=64).values,
+            )
+
+    def test_output_names_must_differ(self):
+        with pytest.raises(InvalidArgument, match="outputs must have different names; 'p' stands there 2 times"):
+            sl.explain(sl.as_model(lambda a: a[:, :2], outputs=("p", "p")), POINTS, target=0)
 
     def test_a_model_is_its_own_adapter(self):
         model = sl.as_model(lambda a: a.sum(axis=1), feature_names="abcd")

@@ -66,8 +66,29 @@ def test_from_data_holds_constant_columns_fixed():
 
 
 def test_full_from_data_shrinks_as_ledoit_and_wolf():
-    expected, _ = ledoit_wolf(DATA)
+    std = DATA.std(axis=0)
+    correlations, _ = ledoit_wolf(DATA / std)
+    expected = correlations * np.outer(std, std) * 60 / 59
     np.testing.assert_allclose(Neighbourhood.from_data(DATA, full=True).covariance, expected, rtol=1e-10)
+
+
+def test_full_from_data_keeps_the_scale_of_each_feature():
+    """Shrinking raw covariances towards a common variance would drown small features in large ones."""
+    unit = np.array([1.0, 1e3, 1e-3, 1e6])
+    factor = Neighbourhood.from_data(DATA * unit, full=True).factor(4)
+    np.testing.assert_allclose(factor.std, DATA.std(axis=0, ddof=1) * unit, rtol=1e-9)
+
+
+def test_covariances_are_judged_in_the_units_of_their_features():
+    assert Neighbourhood(covariance=np.diag([1e-10, 1e8])).factor(2).std.tolist() == pytest.approx([1e-5, 1e4])
+    nearly = np.array([[1.0, 1e-16], [-1e-16, 1.0]])
+    np.testing.assert_allclose(covariance(Neighbourhood(covariance=nearly), 2), np.eye(2))
+
+
+def test_a_mask_is_not_a_list_of_positions():
+    with pytest.raises(InvalidArgument, match="fixed takes positions or names, not a mask"):
+        Neighbourhood(fixed=[False, True, False])
+    assert Neighbourhood(fixed=np.int64(1)).factor(2).free.tolist() == [0]
 
 
 def test_full_from_data_survives_fewer_rows_than_features():
@@ -87,7 +108,10 @@ def test_full_from_data_survives_fewer_rows_than_features():
         ({"scale": [1.0, 0.0]}, r"scale must be finite and > 0; got 0 at feature 1"),
         ({"covariance": [[1.0, 0.2]]}, r"covariance must be a square matrix \(d, d\); got shape \(1, 2\)"),
         ({"covariance": [[1.0, 0.5], [0.2, 1.0]]}, r"covariance must be symmetric; entry \(0, 1\) is 0.5"),
-        ({"covariance": [[1.0, 1.0], [1.0, 1.0]]}, r"covariance must be positive definite; its smallest eigenvalue"),
+        (
+            {"covariance": [[1.0, 1.0], [1.0, 1.0]]},
+            r"covariance must be positive definite; as correlations its smallest",
+        ),
         ({"covariance": [[1.0, np.nan], [np.nan, 1.0]]}, r"covariance must be finite"),
         ({"covariance": np.eye(2), "scale": [1.0, 2.0]}, r"give scale or covariance, not both"),
         ({"covariance": np.eye(2), "sigma": [1.0, 2.0]}, r"sigma must be one number when a covariance is given"),

@@ -7,6 +7,7 @@ fixed beforehand and one that adapts to the variance seen; each may spend half o
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from math import log, sqrt
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
@@ -40,8 +41,8 @@ class Certifying(Estimator, Protocol):
         """Fix, after n pilot draws, all that must not depend on the draws to come, of which there are at most cap."""
         ...
 
-    def certify(self, state: Any, estimate: Estimate, factor: Factor, n: int, miss: float) -> tuple[Array, Array]:
-        """Slopes (r, f) and a radius (r,), standardised, which holds the truth with probability 1 − miss."""
+    def certify(self, state: Any, estimate: Estimate, factor: Factor, n: int, miss: float) -> tuple[Estimate, Array]:
+        """The estimate to report, and a radius (r,), standardised, which holds the truth with probability 1 − miss."""
         ...
 
 
@@ -126,7 +127,7 @@ class CertifiedSmoothGrad:
 
     def certify(
         self, state: _GradientState, estimate: Estimate, factor: Factor, n: int, miss: float
-    ) -> tuple[Array, Array]:
+    ) -> tuple[Estimate, Array]:
         """The mean of all gradients; the smaller of the ball bound and the empirical Bernstein bound."""
         length = self.gradient_bound * float(state.std.max())
         fixed = bounds.ball_radius(length, n, miss / 2)
@@ -138,13 +139,14 @@ class CertifiedSmoothGrad:
         adaptive += bounds.vector_tilt(tilt) * state.squares / (reach * tilt * main)
         # the bound is for the mean without the pilot; what is reported may lie a little apart from it
         apart = np.linalg.norm(estimate.values * state.std - state.pilot - state.first / main, axis=1)
-        return estimate.values, np.minimum(fixed, adaptive + apart)
+        return estimate, np.minimum(fixed, adaptive + apart)
 
 
 class _ValueState:
-    def __init__(self, base: Any, rows: int, d: int) -> None:
+    def __init__(self, base: Any, rows: int, groups: int, d: int) -> None:
         self.base = base
-        self.cross = np.zeros((rows, d))  # Σ z (f − middle), all draws: Stein's estimate
+        self.count = np.zeros((rows, groups))
+        self.cross = np.zeros((rows, groups, d))  # Σ z (f − middle), all draws: Stein's estimate
         self.n_pilot = 0
         # sums of the pilot's least squares
         self.gram = np.zeros((rows, d + 1, d + 1))
@@ -155,14 +157,30 @@ class _ValueState:
         self.bias = np.zeros(rows)
         self.variance = np.zeros(rows)
         # sums of clipped terms after the pilot
-        self.first = np.zeros((rows, d))
+        self.main = np.zeros((rows, groups))
+        self.first = np.zeros((rows, groups, d))
         self.squares = np.zeros((rows, d))
 
     def keep(self, rows: Indices) -> None:
         """Forget all other rows."""
         self.base.keep(rows)
-        for name in ("cross", "gram", "moments", "line", "clip", "bias", "variance", "first", "squares"):
+        for name in _BY_ROW:
             setattr(self, name, getattr(self, name)[rows])
+
+
+_BY_ROW = (
+    "count",
+    "cross",
+    "gram",
+    "moments",
+    "line",
+    "clip",
+    "bias",
+    "variance",
+    "main",
+    "first",
+    "squares",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +214,7 @@ class CertifiedValues:
 
     def start(self, rows: int, groups: int, factor: Factor, *, is_shared: bool) -> _ValueState:
         """Empty sums."""
-        return _ValueState(self.base.start(rows, groups, factor, is_shared=is_shared), rows, len(factor.free))
+        return _ValueState(self.base.start(rows, groups, factor, is_shared=is_shared), rows, groups, len(factor.free))
 
     def update(self, state: _ValueState, rows: Rows, groups: slice, batch: Batch) -> None:
         """Add values to the pilot's line while it lasts, and then residuals from it, clipped."""
@@ -213,13 +231,15 @@ class CertifiedValues:
         r = len(batch.values)
         z = batch.draws.z.reshape(len(batch.draws.z), -1, batch.draws.z.shape[-1])
         f = batch.values.reshape(r, -1) - (self.low + self.high) / 2
-        state.cross[rows] += batch.draws.times(f.reshape(batch.values.shape)).sum(axis=1)
+        state.count[rows, groups] += batch.values.shape[2]
+        state.cross[rows, groups] += batch.draws.times(f.reshape(batch.values.shape))
         if state.n_pilot:
             line = state.line[rows]
             residual = f - line[:, :1] - np.matmul(z, line[:, 1:, None])[..., 0]
             limit = state.clip[rows, None, None]
             terms = np.clip(z * residual[:, :, None], -limit, limit)
-            state.first[rows] += terms.sum(axis=1)
+            state.main[rows, groups] += batch.values.shape[2]
+            state.first[rows, groups] += terms.reshape(*batch.values.shape, -1).sum(axis=2)
             state.squares[rows] += (terms**2).sum(axis=1)
         else:
             with_one = np.concatenate([np.ones((*z.shape[:2], 1)), z], axis=2)
@@ -250,33 +270,49 @@ class CertifiedValues:
 
     def certify(
         self, state: _ValueState, estimate: Estimate, factor: Factor, n: int, miss: float
-    ) -> tuple[Array, Array]:
+    ) -> tuple[Estimate, Array]:
         """Stein: the better bounded of two estimates. C-LIME: least squares, by its distance to the nearer of them."""
-        stein = state.cross / n
+        stein = state.cross.sum(axis=1) / n
         d = stein.shape[1]
         fixed = np.full(len(stein), bounds.stein_radius(self.high - self.low, d, n, miss / 2))
         adjusted, adaptive = self._adjusted(state, n - state.n_pilot, miss / 2)
         if isinstance(self.base, Stein):
-            better = adaptive < fixed
-            slopes = np.where(better[:, None], adjusted, stein)
-            radius = np.where(better, adaptive, fixed)
+            better = (adaptive < fixed)[:, None]
+            radius = np.where(better[:, 0], adaptive, fixed)
+            # what each group says of the slope that is reported, so that its errors are its own
+            seen = estimate.pseudo.shape[1]
+            by_group = np.where(
+                better[:, :, None],
+                state.line[:, None, 1:] + _mean(state.first, state.main)[:, :seen],
+                _mean(state.cross, state.count)[:, :seen],
+            )
+            estimate = dataclasses.replace(
+                estimate,
+                values=factor.unwhiten(np.where(better, adjusted, stein)),
+                pseudo=factor.unwhiten(by_group),
+            )
         else:
             slopes = factor.whiten(estimate.values)
             radius = np.minimum(
                 fixed + np.linalg.norm(slopes - stein, axis=1), adaptive + np.linalg.norm(slopes - adjusted, axis=1)
             )
-        return factor.unwhiten(slopes), radius * standardising_factor(factor)
+        return estimate, radius * standardising_factor(factor)
 
     def _adjusted(self, state: _ValueState, main: int, delta: float) -> tuple[Array, Array]:
         """Stein's estimate of what the pilot's line leaves, and its empirical Bernstein radius."""
-        d = state.first.shape[1]
+        d = state.first.shape[2]
         level = log(2 * d / delta)
         limit = state.clip[:, None]
         # Var of z·residual is about that of the residual: enough to tune λ
         tilt = bounds.best_tilt(level, limit, main, state.variance[:, None])
         by_feature = limit * level / (tilt * main) + bounds.scalar_tilt(tilt) * state.squares / (limit * tilt * main)
         radius = np.linalg.norm(by_feature + state.bias[:, None], axis=1)
-        return state.line[:, 1:] + state.first / main, radius
+        return state.line[:, 1:] + state.first.sum(axis=1) / main, radius
+
+
+def _mean(sums: Array, count: Array) -> Array:
+    """Means (r, g, d) of groups; 0 for those that have had no draw yet."""
+    return sums / np.maximum(count, 1.0)[:, :, None]
 
 
 def standardising_factor(factor: Factor) -> float:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InvalidArgument, WrongType
+from ..models.adapt import is_torch_module
 from ..models.from_torch import TorchModel
 
 SLOPES = {
@@ -61,8 +62,7 @@ def gradient_bound(model: Any, *, output: str | None = None) -> float:
         raise InvalidArgument(msg)
     if isinstance(model, TorchModel):
         return _network(model.module, is_probability=model.is_probability or output == "probability")
-    kinds = {f"{cls.__module__}.{cls.__qualname__}" for cls in type(model).__mro__}
-    if "torch.nn.modules.module.Module" in kinds:
+    if is_torch_module(model):
         return _network(model, is_probability=output == "probability")
     if hasattr(model, "coef_"):
         return _linear(model, output)
@@ -120,6 +120,10 @@ LINEAR_CLASSIFIERS = (
 
 
 def _network(module: Any, *, is_probability: bool) -> float:
+    hooked = [type(part).__name__ for part in module.modules() if part._forward_hooks or part._forward_pre_hooks]
+    if hooked:
+        msg = f"the network has hooks (on a {hooked[0]}) that may change what it computes; give your own gradient_bound"
+        raise WrongType(msg)
     layers = _layers(module)
     if not any(_is_torchs(layer, "Linear") for layer in layers):
         msg = "the network has no linear layer to bound"

@@ -8,6 +8,8 @@ from typing import Any
 from ..errors import InvalidArgument, WrongType
 from .base import FunctionModel, Model, check_output_choice
 
+TORCH_MODULE = "torch.nn.modules.module.Module"
+
 
 def as_model(
     obj: Any,
@@ -43,8 +45,7 @@ def as_model(
     check_output_choice(output)
     names = None if feature_names is None else tuple(str(each) for each in feature_names)
     called = tuple(str(each) for each in outputs)
-    kinds = {f"{cls.__module__}.{cls.__qualname__}" for cls in type(obj).__mro__}
-    if "torch.nn.modules.module.Module" in kinds:
+    if is_torch_module(obj):
         from .from_torch import from_torch
 
         return from_torch(obj, output=output, feature_names=names, outputs=called, device=device)
@@ -80,4 +81,9 @@ def as_model(
 
 def knows_both_outputs(obj: Any) -> bool:
     """Whether `obj` is an estimator that may offer probabilities and margins."""
-    return not isinstance(obj, Model) and hasattr(obj, "predict")
+    return not isinstance(obj, Model) and not is_torch_module(obj) and hasattr(obj, "predict")
+
+
+def is_torch_module(obj: Any) -> bool:
+    """Whether `obj` is an `nn.Module`, without importing torch to ask."""
+    return any(f"{cls.__module__}.{cls.__qualname__}" == TORCH_MODULE for cls in type(obj).__mro__)

@@ -63,7 +63,7 @@ class FunctionModelWithGradients:
 
     def values_and_gradients(self, points: Points, weights: Any) -> tuple[Any, Any]:
         """Outputs (n, k) and the weighted gradient (n, d)."""
-        values = self.values(points)
+        values = self.values(points.copy())  # a function may write into its argument
         gradients = np.asarray(self.gradient(points))
         if gradients.ndim == 2:
             gradients = gradients[:, None, :]

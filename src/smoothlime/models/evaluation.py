@@ -35,14 +35,16 @@ class Evaluation:
 
     def values(self, points: Points, where: Where) -> Array:
         """Finite outputs (n, k) as float64."""
-        (values,) = self._ask(lambda part: (self.model.values(points[part]),), len(points))
+        (values,) = self._ask(lambda part: (self.model.values(self._given(points[part])),), len(points))
         return self._checked(values, len(points), where)
 
     def values_and_gradients(self, points: Points, weights: Array, where: Where) -> tuple[Array, Points]:
         """Finite outputs (n, k) as float64 and gradients (n, d) in the model's own type."""
         model = self.model
         assert isinstance(model, Differentiable)
-        values, gradients = self._ask(lambda part: model.values_and_gradients(points[part], weights[part]), len(points))
+        values, gradients = self._ask(
+            lambda part: model.values_and_gradients(self._given(points[part]), weights[part]), len(points)
+        )
         values = self._checked(values, len(points), where)
         if gradients.shape != points.shape:
             msg = f"the model returned gradients of shape {gradients.shape} for points of shape {points.shape}"
@@ -67,13 +69,21 @@ class Evaluation:
             )
             raise NotDeterministic(msg)
 
+    @property
+    def _is_tidy(self) -> bool:
+        """Whether the model is known neither to write into its points nor to use one array for all its answers."""
+        return bool(getattr(self.model, "is_tidy", False))
+
+    def _given(self, points: Points) -> Points:
+        return points if self._is_tidy else points.copy()
+
     def _ask(self, ask: Callable[[slice], tuple[Any, ...]], n: int) -> tuple[Any, ...]:
         answers: list[tuple[Any, ...]] = []
         start = 0
         while start < n:
             part = slice(start, min(n, start + self.batch_size))
             try:
-                answers.append(tuple(np.asarray(each) for each in ask(part)))
+                answers.append(tuple(np.asarray(each) if self._is_tidy else np.array(each) for each in ask(part)))
             except SmoothlimeError:
                 raise
             except Exception as err:

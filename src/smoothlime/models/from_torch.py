@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from .._optional import require
 from .._types import Points
 from ..errors import InvalidArgument, ModelError
+
+DETACHED = (
+    "the network's output does not depend on its input through differentiable operations (a detach, rounding or argmax"
+    " on the way?); use method='clime', which needs only predictions"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +29,8 @@ class TorchModel:
     device: Any
     feature_names: tuple[str, ...] | None
     outputs: tuple[str, ...] = ()
+
+    is_tidy: ClassVar[bool] = True
 
     @property
     def output_range(self) -> tuple[float, float] | None:
@@ -50,14 +57,12 @@ class TorchModel:
         with self.torch.enable_grad():
             out = self.forward(leaf)
             if not out.requires_grad:
-                msg = (
-                    "the network's output does not depend on its input through differentiable operations"
-                    " (a detach, rounding or argmax on the way?); use method='clime', which needs only predictions"
-                )
-                raise ModelError(msg)
+                raise ModelError(DETACHED)
             (gradient,) = self.torch.autograd.grad(
-                out, leaf, grad_outputs=self._tensor(weights).reshape(out.shape), materialize_grads=True
+                out, leaf, grad_outputs=self._tensor(weights).reshape(out.shape), allow_unused=True
             )
+            if gradient is None:
+                raise ModelError(DETACHED)
         return self._columns(out.detach()), self._array(gradient)
 
     def _tensor(self, array: Any) -> Any:

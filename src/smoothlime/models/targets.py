@@ -28,6 +28,10 @@ class Target:
 
 def output_names(declared: tuple[str, ...], k: int) -> tuple[str, ...]:
     """Names for k outputs: those the model declares, else 'output' or their positions."""
+    if len(set(declared)) < len(declared):
+        twice = next(name for name in declared if declared.count(name) > 1)
+        msg = f"outputs must have different names; {twice!r} stands there {declared.count(twice)} times"
+        raise InvalidArgument(msg)
     if len(declared) == k:
         return declared
     if declared:
