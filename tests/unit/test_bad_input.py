@@ -94,6 +94,20 @@ def test_too_few_draws_name_the_fewest(estimator, drawn, n, fewest):
     assert np.isfinite(e.standard_error).all()
 
 
+def test_a_singular_fit_names_the_way_out():
+    """Draws that do not span the features: not reachable with the fewest draws that `explain` insists on."""
+    from smoothlime.estimators import Batch, GroupedDraws
+
+    method, factor = sl.CLime(), sl.Neighbourhood().factor(3)
+    z = np.random.default_rng(0).standard_normal((1, 4, 2, 1)) * [1.0, 2.0, -1.0]  # all along one line
+    draws = GroupedDraws(z, is_shared=True)
+    state = method.start(1, 4, factor, is_shared=True)
+    method.update(state, slice(0, 1), slice(0, 4), Batch(draws, z.sum(axis=3)))
+    method.update_shared(state, slice(0, 4), draws)
+    with pytest.raises(errors.SingularFit, match=r"8 draws do not span 3 features\. Raise n_samples, or use method="):
+        method.finish(state, np.full(4, 2.0), factor)
+
+
 def test_a_negative_penalty_is_refused():
     with pytest.raises(errors.InvalidArgument, match=r"ridge must be finite and >= 0; got -1"):
         sl.CLime(ridge=-1)
