@@ -72,6 +72,20 @@ def test_json_holds_the_same(folder):
     assert found["certificate"]["kind"] == "range"
 
 
+def test_parquet_files_are_read_too(folder):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    rows = np.random.default_rng(0).normal(size=(6, 2))
+    parquet.write_table(pa.table({"age": rows[:, 0], "debt": rows[:, 1]}), folder / "rows.parquet")
+    done = check(folder, "smooth", "--json", table="rows.parquet")
+    assert json.loads(done.output)["agreement"] == json.loads(check(folder, "smooth", "--json").output)["agreement"]
+    (folder / "broken.parquet").write_bytes(b"PAR1 and then nothing")
+    broken = check(folder, "smooth", table="broken.parquet")
+    assert broken.exit_code == 2
+    assert "cannot be read as Parquet" in broken.output
+
+
 def test_columns_are_chosen_by_name(folder):
     text = "id,age,debt\n" + "\n".join(f"row{i},{i / 7},{i / 5}" for i in range(5))
     (folder / "mixed.csv").write_text(text)
