@@ -16,6 +16,9 @@ def as_float_array(value: Any, name: str) -> Array:
     """Any array, tensor or nested list as float64, or an error that names the argument."""
     if hasattr(value, "detach"):  # a torch tensor, perhaps on a device or inside a graph
         value = value.detach().cpu()
+    if np.iscomplexobj(value):
+        msg = f"{name} must hold real numbers; got complex ones"
+        raise WrongType(msg)
     try:
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as err:

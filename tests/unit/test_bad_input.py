@@ -31,6 +31,11 @@ def test_rows(rows, message):
         sl.explain(total, rows)
 
 
+def test_complex_rows():
+    with pytest.raises(errors.WrongType, match="X must hold real numbers; got complex ones"):
+        sl.explain(total, X + 1j)
+
+
 def test_rows_of_words():
     with pytest.raises(errors.WrongType, match="X must hold numbers"):
         sl.explain(total, [["a", "b"]])
@@ -156,6 +161,10 @@ class TestModels:
     def test_that_return_words(self):
         with pytest.raises(errors.ModelError, match="the model must return numbers"):
             sl.explain(lambda a: np.array(["yes"] * len(a)), X)
+
+    def test_that_return_complex_numbers(self):
+        with pytest.raises(errors.ModelError, match="the model must return real numbers; got complex128"):
+            sl.explain(lambda a: total(a) + 1j, X)
 
     def test_whose_width_changes(self):
         widths = itertools.chain([1, 1], itertools.repeat(2))

@@ -122,6 +122,9 @@ class Evaluation:
             msg = f"the model returned {self._width} outputs at first and {values.shape[1]} now"
             raise ModelError(msg)
         self._width = values.shape[1]
+        if np.iscomplexobj(values):
+            msg = f"the model must return real numbers; got {values.dtype}. Explain its real part or its modulus"
+            raise ModelError(msg)
         try:
             numbers = values.astype(np.float64, copy=False)
         except (TypeError, ValueError) as err:
