@@ -4,7 +4,9 @@ Equal rows with draws of their own are independent runs: 1,000 a case (200 in 64
 draws. Cases are functions of s = v·a with s ~ N(c, 1) near the row:
 
 - smooth: sin(s + 0.3); steep: Φ(8s + 2); rare: max(0, s − 2.054), whose gradient lives in 2% of the draws;
-- step: 1 where s > −0.4 (predictions only); flat: cos(s), where w = 0 although the model varies.
+- step: 1 where s > −0.4 (predictions only);
+- flat: cos(s), where w = 0 although the model varies; ripple: s³ − 3s, where w = 0 and pairs of draws do not cancel
+  (default designs in 5 features only).
 
 Missed: share of the rows that say they have converged whose true error exceeds max(atol, rtol·‖w‖). Cost: mean draws
 over those of an oracle that knows the true standard error, uses the same t-radius and looks once; for rows that
@@ -28,7 +30,7 @@ import numpy as np
 from scipy.stats import t as student
 
 import smoothlime as sl
-from smoothlime.testing import Absolute, Probit, Relu, RidgeFunction, Sine, Step
+from smoothlime.testing import Absolute, Probit, Profile, Relu, RidgeFunction, Sine, Step
 from smoothlime.uncertainty.jackknife import standard_error
 from smoothlime.uncertainty.stopping import plan_looks
 
@@ -37,9 +39,15 @@ REPEATS = {1: 1_000, 5: 1_000, 16: 1_000, 64: 200}
 AROUND = sl.Neighbourhood(1.0)
 METHODS = (
     ("smoothgrad", "iid"),
-    ("smoothgrad", "sobol"),
+    ("smoothgrad", "auto"),
     ("clime", "iid"),
     ("differences", "differences"),
+)
+RIPPLE = Profile(
+    lambda s: s**3 - 3 * s,
+    lambda s: 3 * s**2 - 3,
+    lambda m, t: m**3 - 3 * m * (1 - t**2),
+    lambda m, t: 3 * (m**2 + t**2 - 1),
 )
 
 
@@ -80,6 +88,7 @@ def measure(name: str, function: RidgeFunction, d: int, method: str, design: str
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sl.errors.NotConverged)
         e = sl.explain(function, rows, method=method, design=design, rtol=RTOL, max_samples=CAP, draws="independent")
+    design = e.design
     errors = np.linalg.norm(e.values - function.slopes(rows[:1], AROUND), axis=1)
     converged = int(e.converged.sum())
     missed = int((errors[e.converged] > promised(function, d)).sum())
@@ -159,6 +168,8 @@ def main() -> None:
                 stops.append(measure(name, function, d, method, design))
             if name in ("smooth", "rare") and d < 64:
                 stops.append(naive(name, function, d))
+    ripple = RidgeFunction(RIPPLE, direction(5))
+    stops += [measure("ripple", ripple, 5, method, "auto") for method in ("smoothgrad", "differences")]
     for d in (1, 5, 20):
         v = direction(d)
         for n in (1_000, 10_000):

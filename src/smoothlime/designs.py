@@ -38,6 +38,11 @@ FEWEST_BLOCKS = 8
 SOBOL_FEATURES = 21_201
 """Dimensions for which direction numbers are tabulated."""
 
+OPENING = 128
+"""Points of each scrambled sequence that are kept for later calls, where CACHED_FEATURES are not exceeded."""
+
+CACHED_FEATURES = 128
+
 Units = Callable[[int], Array]
 
 
@@ -187,30 +192,68 @@ def _orthogonal(extra_degrees: int) -> Callable[[int, Key], tuple[Units, int]]:
 
 
 def _sobol(d: int, key: Key) -> tuple[Units, int]:
+    if key.row is not None or d > CACHED_FEATURES:
+        return _nets(_scrambled(d, key)), SCRAMBLES
+    return _after(_opening(d, key), lambda: _nets(_continued(d, key))), SCRAMBLES
+
+
+def _nets(engines: list[Any]) -> Units:
+    """Normal draws from scrambled sequences, in turn."""
     from scipy.special import ndtri
 
-    # scrambling costs more than drawing; sequences that rows share are asked for again and again
-    engines = [copy.copy(engine) for engine in (_scrambled_once if key.row is None else _scrambled)(d, key)]
-    for engine in engines:
-        engine.reset()  # the copy starts over with a state of its own; what it shares is never written
     half_cell = 0.5**31  # coordinates are multiples of 2⁻³⁰: their midpoints avoid 0, and so −inf
 
     def draw(m: int) -> Array:
         whole = 2 ** (m - 1).bit_length()  # SciPy warns of anything else; the stream keeps what is left over
         uniform = np.stack([engine.random(whole) for engine in engines], axis=1)
-        return ndtri(uniform.reshape(-1, d) + half_cell)
+        return ndtri(uniform.reshape(-1, uniform.shape[-1]) + half_cell)
 
-    return draw, SCRAMBLES
+    return draw
 
 
-def _scrambled(d: int, key: Key) -> tuple[Any, ...]:
+def _scrambled(d: int, key: Key) -> list[Any]:
     """Scrambled Sobol' engines that nothing has been drawn from."""
     from scipy.stats import qmc
 
-    return tuple(qmc.Sobol(d, scramble=True, rng=key.generator(r)) for r in range(SCRAMBLES))
+    return [qmc.Sobol(d, scramble=True, rng=key.generator(r)) for r in range(SCRAMBLES)]
 
 
+# scrambling costs more than drawing, and the sequences that rows share are asked for again and again
 _scrambled_once = lru_cache(maxsize=8)(_scrambled)
+
+
+def _continued(d: int, key: Key) -> list[Any]:
+    """Engines as they stand after the opening."""
+    engines = [copy.copy(engine) for engine in _scrambled_once(d, key)]
+    for engine in engines:
+        engine.reset()  # the copy starts over with a state of its own; what it shares is never written
+        engine.fast_forward(OPENING)
+    return engines
+
+
+@lru_cache(maxsize=8)
+def _opening(d: int, key: Key) -> Array:
+    """The first draws of a sequence that rows share, ready to hand."""
+    draws = _nets(_scrambled(d, key))(OPENING)
+    draws.flags.writeable = False
+    return draws
+
+
+def _after(opening: Array, rest: Callable[[], Units]) -> Units:
+    """Units that hand out an opening first; what follows is made only when it is asked for."""
+    ready: list[Array] = [opening]
+    further: list[Units] = []
+
+    def draw(m: int) -> Array:
+        parts = [ready.pop()] if ready else []
+        missing = m - sum(map(len, parts)) // SCRAMBLES
+        if missing > 0:
+            if not further:
+                further.append(rest())
+            parts.append(further[0](missing))
+        return np.concatenate(parts) if len(parts) > 1 else parts[0]
+
+    return draw
 
 
 def _mirror(z: Array) -> Array:

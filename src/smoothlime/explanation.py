@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._types import Array, Flags, Indices
+from ._types import Array, Flags, Indices, Points
 from ._validate import check_fraction
 from .designs import DESIGNS
 from .errors import ErrorsAdded, IncompatibleExplanations, InvalidArgument
@@ -276,13 +276,15 @@ _BY_ROW = (
 )
 
 
-def around(x: Array, free: Indices, steps: Array, dtype: str) -> np.ndarray[Any, Any]:
+def around(x: Array, free: Indices, steps: Points, dtype: str) -> Points:
     """Points x + step (r, n, d) in the model's floating type; steps (ρ, n, f) move the free features only."""
     x, steps = x.astype(dtype), steps.astype(dtype, copy=False)
+    n = steps.shape[1]
+    points = np.tile(x, (1, n)).reshape(len(x), n, -1)
     if len(free) == x.shape[1]:
-        return x[:, None, :] + steps
-    points = np.repeat(x[:, None, :], steps.shape[1], axis=1)
-    points[:, :, free] += steps
+        points += steps  # in place on long runs: faster than adding short rows one by one
+    else:
+        points[:, :, free] += steps
     return points
 
 

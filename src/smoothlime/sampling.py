@@ -157,16 +157,16 @@ def _advance(
     """Add the draws from one count to another: the loop over chunks of draws and, inside, over blocks of rows."""
     t = target.weights.shape[1]
     for chunk in job.layout.chunks(*between, job.evaluation.batch_size):
-        shared = GroupedDraws(_draw(streams, chunk), is_shared=True) if job.is_shared else None
+        shared = _draw(job, streams, chunk) if job.is_shared else None
         block = max(1, job.evaluation.batch_size // chunk.n)
         for start in range(0, len(rows), block):
             part = slice(start, min(len(rows), start + block))
-            drawn = shared or GroupedDraws(_draw(streams[part], chunk), is_shared=False)
-            batch = _evaluate(job, target.weights[rows[part]], rows[part], drawn)
+            draws, steps = shared or _draw(job, streams[part], chunk)
+            batch = _evaluate(job, target.weights[rows[part]], rows[part], draws, steps)
             job.method.update(state, slice(part.start * t, part.stop * t), chunk.groups, batch)
             watch.advance((part.stop - part.start) * chunk.n)
         if shared:
-            job.method.update_shared(state, chunk.groups, shared)
+            job.method.update_shared(state, chunk.groups, shared[0])
 
 
 def _look(job: Job, state: Any, n: int) -> _Look:
@@ -200,16 +200,18 @@ def _with_targets(rows: Indices, t: int) -> Indices:
     return (rows[:, None] * t + np.arange(t)).reshape(-1)
 
 
-def _draw(streams: list[Stream], chunk: Chunk) -> Array:
-    """The next draws of each stream, (ρ, g, b, d)."""
-    return np.stack([chunk.by_group(stream.take(chunk.n)) for stream in streams])
+def _draw(job: Job, streams: list[Stream], chunk: Chunk) -> tuple[GroupedDraws, Points]:
+    """The next draws of each stream, (ρ, g, b, d), and the steps (ρ, n, f) that they lead to."""
+    z = np.stack([chunk.by_group(stream.take(chunk.n)) for stream in streams])
+    draws = GroupedDraws(z, is_shared=job.is_shared)
+    return draws, _steps(job, draws)
 
 
-def _evaluate(job: Job, weights: Array, rows: Indices, draws: GroupedDraws) -> Batch:
+def _evaluate(job: Job, weights: Array, rows: Indices, draws: GroupedDraws, steps: Points) -> Batch:
     """The model's answers at rows × draws, for each target: values (r·t, g, b) and perhaps gradients."""
     _, g, b, d = draws.z.shape
     r, t, k = weights.shape
-    points, where = _points(job, rows, draws)
+    points, where = _points(job, rows, steps)
     if job.method.needs == "values":
         values = job.evaluation.values(points, where).reshape(r, g * b, k)
         scalars = (values @ weights.swapaxes(1, 2)).swapaxes(1, 2)
@@ -226,17 +228,22 @@ def _evaluate(job: Job, weights: Array, rows: Indices, draws: GroupedDraws) -> B
 
 def evaluate_outputs(job: Job, weights: Array, row: int, draws: GroupedDraws) -> tuple[Array, Array]:
     """All outputs (n, k) at the draws around one row, and the gradient (n, f) of their sum by weights (k,)."""
-    points, where = _points(job, np.array([row]), draws)
+    points, where = _points(job, np.array([row]), _steps(job, draws))
     values, gradients = _with_gradients(job, points, weights[None], where)
     return values, gradients.astype(np.float64)
 
 
-def _points(job: Job, rows: Indices, draws: GroupedDraws) -> tuple[Points, Where]:
-    """The points (r·n, d) that draws lead to around rows, and how to name the row of each."""
+def _steps(job: Job, draws: GroupedDraws) -> Points:
+    """The steps (ρ, n, f) that draws lead to, in the model's floating type."""
     _, g, b, d = draws.z.shape
-    steps = job.factor.steps(draws.z.reshape(-1, g * b, d))
-    points = around(job.rows[rows], job.factor.free, steps, job.dtype).reshape(len(rows) * g * b, -1)
-    return points, lambda position: f"a draw around row {rows[position // (g * b)]}"
+    return job.factor.steps(draws.z.reshape(-1, g * b, d)).astype(job.dtype, copy=False)
+
+
+def _points(job: Job, rows: Indices, steps: Points) -> tuple[Points, Where]:
+    """The points (r·n, d) that steps lead to around rows, and how to name the row of each."""
+    n = steps.shape[1]
+    points = around(job.rows[rows], job.factor.free, steps, job.dtype).reshape(len(rows) * n, -1)
+    return points, lambda position: f"a draw around row {rows[position // n]}"
 
 
 def _with_gradients(job: Job, points: Points, weights: Array, where: Where) -> tuple[Array, Points]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 from math import log, sqrt
-from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -18,32 +18,10 @@ from .._types import Array, Indices
 from ..errors import ModelError
 from ..neighbourhood import Factor
 from ..uncertainty import bounds
-from .base import Batch, Estimate, Estimator, GroupedDraws, Rows
+from .base import Batch, Estimate, GroupedDraws, Rows
 from .clime import CLime
 from .smoothgrad import SmoothGrad
 from .stein import Stein
-
-
-@runtime_checkable
-class Certifying(Estimator, Protocol):
-    """An estimator that also bounds its own error."""
-
-    @property
-    def assumes(self) -> str:
-        """What must be true of the model for the bound to hold."""
-        ...
-
-    def pilot(self, d: int) -> int:
-        """Draws that tune the bounds."""
-        ...
-
-    def end_pilot(self, state: Any, n: int, cap: int) -> None:
-        """Fix, after n pilot draws, all that must not depend on the draws to come, of which there are at most cap."""
-        ...
-
-    def certify(self, state: Any, estimate: Estimate, factor: Factor, n: int, miss: float) -> tuple[Estimate, Array]:
-        """The estimate to report, and a radius (r,), standardised, which holds the truth with probability 1 − miss."""
-        ...
 
 
 class _GradientState:
@@ -320,3 +298,7 @@ def standardising_factor(factor: Factor) -> float:
     if factor.is_diagonal:
         return 1.0
     return float(np.linalg.norm(factor.inverse * factor.std, ord=2))
+
+
+Certifying = CertifiedSmoothGrad | CertifiedValues
+"""Estimators that also bound their own error."""

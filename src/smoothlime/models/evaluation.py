@@ -10,7 +10,7 @@ import numpy as np
 
 from .._types import Array, Points
 from ..errors import ModelError, NotDeterministic, SmallerBatches, SmoothlimeError
-from .base import Differentiable, Model
+from .base import Model
 
 Where = Callable[[int], str]
 """Names the row of the caller's table to which a point belongs."""
@@ -40,8 +40,7 @@ class Evaluation:
 
     def values_and_gradients(self, points: Points, weights: Array, where: Where) -> tuple[Array, Points]:
         """Finite outputs (n, k) as float64 and gradients (n, d) in the model's own type."""
-        model = self.model
-        assert isinstance(model, Differentiable)
+        model: Any = self.model  # only models that are Differentiable are asked
         values, gradients = self._ask(
             lambda part: model.values_and_gradients(self._given(points[part]), weights[part]), len(points)
         )
@@ -49,12 +48,10 @@ class Evaluation:
         if gradients.shape != points.shape:
             msg = f"the model returned gradients of shape {gradients.shape} for points of shape {points.shape}"
             raise ModelError(msg)
-        flat = gradients.reshape(-1)
-        if not np.isfinite(flat @ flat):  # cheaper than looking at each; look only when something is off
-            bad = np.flatnonzero(~np.isfinite(gradients).all(axis=1))
-            if len(bad):
-                msg = f"the model's gradient is not finite near {where(int(bad[0]))}: {gradients[bad[0]]}"
-                raise ModelError(msg)
+        bad = _not_finite(gradients)
+        if bad is not None:
+            msg = f"the model's gradient is not finite near {where(bad)}: {gradients[bad]}"
+            raise ModelError(msg)
         return values, gradients
 
     def check_repeatable(self, points: Points, values: Array, where: Where) -> None:
@@ -130,11 +127,21 @@ class Evaluation:
         except (TypeError, ValueError) as err:
             msg = f"the model must return numbers; got {values.dtype} such as {values[0]}"
             raise ModelError(msg) from err
-        if not np.isfinite(numbers).all():
-            bad = int(np.flatnonzero(~np.isfinite(numbers).all(axis=1))[0])
+        bad = _not_finite(numbers)
+        if bad is not None:
             msg = f"the model returned {numbers[bad]} at {where(bad)}; it must be finite all over the neighbourhood"
             raise ModelError(msg)
         return numbers
+
+
+def _not_finite(numbers: Points) -> int | None:
+    """The first row that holds NaN or ±inf, if any."""
+    flat = numbers.reshape(-1)
+    with np.errstate(all="ignore"):
+        if np.isfinite(flat @ flat):  # cheaper than looking at each; look only when something is off
+            return None
+    bad = np.flatnonzero(~np.isfinite(numbers).all(axis=1))
+    return int(bad[0]) if len(bad) else None
 
 
 def _points(n: int) -> str:
