@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -42,7 +42,10 @@ class Provenance:
     """Draws dealt to groups together; 2 for designs in bases says that pairs stand for them, which is conservative"""
     dtype: str
     batch_size: int
-    smoothlime: str
+    versions: Mapping[str, str]
+    """Of Python, smoothlime and the libraries that the draws come from"""
+    library: str = ""
+    """Library of the data frame that the rows came in: `pandas`, `polars`, `pyarrow`, or none"""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,6 +87,8 @@ class Explanation:
     provenance: Provenance
     groups: Groups | None = None
     """Kept so that arithmetic on explanations with common draws is exact"""
+    selected: Array | None = None
+    """(r, d) how often each feature was kept when one group of draws was left out; None where none are selected"""
 
     # ---- what it says
 
@@ -151,7 +156,7 @@ class Explanation:
     def perturbations(self, row: int = 0) -> Array:
         """The points (n, d) that were evaluated around a row, drawn again from the seed."""
         row = self._position(row)
-        if self.groups is None or np.isnan(self.x[row]).any():
+        if self.groups is None or np.isnan(self.x[row, self.factor.free]).any():
             msg = "this explanation combines different draws or rows and has no perturbations of its own; ask its parts"
             raise InvalidArgument(msg)
         factor = self.factor
@@ -178,7 +183,8 @@ class Explanation:
         parts: dict[str, Any] = {name: getattr(self, name)[kept] for name in _BY_ROW}
         groups = self.groups and self.groups.rows(kept)
         outputs = tuple(self.row_outputs[row] for row in kept)
-        return dataclasses.replace(self, **parts, groups=groups, row_outputs=outputs)
+        selected = None if self.selected is None else self.selected[kept]
+        return dataclasses.replace(self, **parts, groups=groups, row_outputs=outputs, selected=selected)
 
     def _position(self, row: Any) -> int:
         if -len(self) <= row < len(self):
@@ -339,6 +345,7 @@ def _combine(one: Explanation, sign: float, other: Explanation) -> Explanation:
             f"{a} {word} {_bracketed(b)}" for a, b in zip(one.row_outputs, other.row_outputs, strict=True)
         ),
         groups=groups,
+        selected=None,
     )
 
 

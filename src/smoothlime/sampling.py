@@ -13,7 +13,7 @@ import numpy as np
 
 from ._progress import Progress
 from ._types import Array, Flags, Indices, Points
-from ._version import __version__
+from ._version import versions
 from .designs import Chunk, Design, Layout, Stream
 from .estimators import Batch, Estimate, Estimator, GroupedDraws
 from .estimators.certified import Certifying
@@ -46,6 +46,7 @@ class Job:
     is_shared: bool
     seed: int
     dtype: str
+    library: str = ""
 
     @property
     def layout(self) -> Layout:
@@ -79,6 +80,7 @@ class _Found:
         self.values, self.standard_error, self.resolution = np.zeros((3, rows, d))
         self.pseudo = np.zeros((rows, groups, d))
         self.sizes = np.zeros((rows, groups))
+        self.selected: Array | None = None
         self.smoothed, self.variance, self.radius = np.full((3, rows), np.nan)
         self.converged = np.zeros(rows, dtype=np.bool_)
 
@@ -91,6 +93,10 @@ class _Found:
         self.resolution[where] = groups.resolution[rows]
         self.pseudo[where, : groups.pseudo.shape[1]] = groups.pseudo[rows]
         self.sizes[where, : groups.sizes.shape[1]] = groups.sizes[rows]
+        if estimate.selected is not None:
+            if self.selected is None:
+                self.selected = np.full_like(self.values, np.nan)
+            self.selected[where] = estimate.selected[rows]
         self.smoothed[where] = estimate.smoothed[rows]
         self.variance[where] = estimate.variance[rows]
         self.radius[where] = look.radius[rows]
@@ -302,9 +308,11 @@ def _explanation(
             block=job.layout.block,
             dtype=job.dtype,
             batch_size=job.evaluation.batch_size,
-            smoothlime=__version__,
+            versions=versions(),
+            library=job.library,
         ),
         groups=groups,
+        selected=None if found.selected is None else columns(found.selected[which], free, d),
     )
 
 

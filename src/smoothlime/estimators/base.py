@@ -84,6 +84,8 @@ class Estimate:
     """(r,) variance of the model over the neighbourhood, NaN likewise"""
     spread: Array
     """(r,) standard deviation of the model over the points that were evaluated: the scale of its slopes"""
+    selected: Array | None = None
+    """(r, d) share of the fits without one group that kept each feature; None where features are not selected"""
 
 
 class State(Protocol):
