@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ._types import Array
+from ._types import Array, Indices
 from .errors import InvalidArgument, WrongType
 
 
@@ -26,8 +26,8 @@ def as_float_array(value: Any, name: str) -> Array:
         raise WrongType(msg) from err
 
 
-def check_rows(X: Any, name: str = "X") -> Array:
-    """One row (d,) or rows (r, d) as a finite float64 array (r, d)."""
+def check_rows(X: Any, name: str = "X", *, finite: bool = True) -> Array:
+    """One row (d,) or rows (r, d) as a float64 array (r, d), finite unless that is looked at later."""
     rows = as_float_array(X, name)
     if rows.ndim == 1:
         rows = rows[None, :]
@@ -37,22 +37,22 @@ def check_rows(X: Any, name: str = "X") -> Array:
     if rows.size == 0:
         msg = f"{name} is empty: it has shape {rows.shape}; give at least one row and one feature"
         raise InvalidArgument(msg)
-    bad = np.argwhere(~np.isfinite(rows))
-    if len(bad):
-        row, feature = bad[0]
-        msg = (
-            f"{name} must be finite; got {rows[row, feature]} at row {row}, feature {feature}"
-            f" ({len(bad)} such value{'s' * (len(bad) > 1)} in all). Impute it, or list the feature in `fixed`"
-            " and give it a number"
-        )
-        raise InvalidArgument(msg)
+    if finite:
+        check_finite(rows, np.arange(rows.shape[1]), (), name)
     return rows
 
 
-def column_names(X: Any) -> tuple[str, ...] | None:
-    """Names of the columns of a data frame; None for anything that has none."""
-    columns = getattr(X, "columns", None)
-    return None if columns is None else tuple(str(each) for each in columns)
+def check_finite(rows: Array, free: Indices, feature_names: Sequence[str], name: str = "X") -> None:
+    """Refuse NaN and ±inf in features that are perturbed; in all others they are the model's business."""
+    bad = np.argwhere(~np.isfinite(rows[:, free]))
+    if len(bad):
+        row, feature = bad[0][0], free[bad[0][1]]
+        called = f" ({feature_names[feature]!r})" if feature_names else ""
+        msg = (
+            f"{name} must be finite; got {rows[row, feature]} at row {row}, feature {feature}{called}"
+            f" ({len(bad)} such value{'s' * (len(bad) > 1)} in all). Impute it, or list the feature in `fixed`"
+        )
+        raise InvalidArgument(msg)
 
 
 def check_count(value: Any, name: str, *, at_least: int = 1) -> int:

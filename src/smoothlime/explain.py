@@ -8,18 +8,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ._types import Array
-from ._validate import check_choice, check_count, check_fraction, check_names, check_number, check_rows, column_names
+from ._validate import check_choice, check_count, check_fraction, check_number
 from .choices import certify_method, choose_design, choose_method
 from .designs import DESIGNS, Design
 from .errors import InvalidArgument, LostPrecision, NoGradients, NotConverged, TooFewDraws
 from .estimators import Estimator
 from .explanation import Explanation
-from .models import Differentiable, Evaluation, Model, as_model, knows_both_outputs, model_dtype, resolve_target
+from .models import Differentiable, Evaluation, model_dtype, resolve_target
 from .models.evaluation import automatic_batch_size
 from .models.targets import every_output, output_names, range_of
-from .neighbourhood import Factor, Neighbourhood
+from .neighbourhood import Neighbourhood
 from .sampling import Job, run
+from .subject import Subject, take_up
 from .uncertainty.stopping import FIRST_LOOK, Stopping, plan_looks
 
 
@@ -57,14 +57,16 @@ def explain(
     model
         A torch module, an estimator with `predict`, a function of points (n, d), or the result of `as_model`.
     X
-        One row (d,) or rows (r, d).
+        One row (d,) or rows (r, d): an array, a tensor, or a data frame (pandas, polars, pyarrow), whose columns give
+        the feature names. Columns that hold no numbers are fixed; a model fitted on a data frame is asked with one.
     method
         `"smoothgrad"` (gradients), `"clime"`, `"stein"`, `"differences"` (predictions only), or settings such as
         `CLime(ridge=0.1)`. `"auto"` takes gradients where the model has them, else differences.
     sigma
         Standard deviation of the neighbourhood, not a variance: a number, one per feature, or a `Neighbourhood`.
     background
-        Data that gives the feature scales; sigma then counts in their standard deviations.
+        Data that gives the feature scales; sigma then counts in their standard deviations. Missing values are left
+        out; columns of a data frame are found by name.
     target
         Output position or name; `"predicted"` for each row's own top class; `{"a": 1, "b": -1}` for a contrast.
     output
@@ -185,12 +187,9 @@ def prepare(
     batch_size: int | str = "auto",
 ) -> Job:
     """Check every argument, settle every choice, and ask the model for f(x), twice."""
-    rows = check_rows(X)
     check_choice(output, "output", ("probability", "margin"))
-    adapted = as_model(model, output=output) if knows_both_outputs(model) else as_model(model)
-    names = _feature_names(getattr(adapted, "feature_names", None), X, rows.shape[1])
-    neighbourhood = _neighbourhood(sigma, background, names)
-    factor = neighbourhood.factor(rows.shape[1], names)
+    subject = take_up(model, X, sigma=sigma, background=background, output=output)
+    adapted, rows, factor = subject.model, subject.rows, subject.factor
     d = len(factor.free)
     has_gradients = isinstance(adapted, Differentiable)
     check_choice(guarantee, "guarantee", ("approximate", "certified"))
@@ -224,14 +223,11 @@ def prepare(
     at_rows = rows.astype(dtype)
     predictions = evaluation.values(at_rows, _row_name)
     evaluation.check_repeatable(at_rows, predictions, _row_name)
-    _warn_if_blurred(rows, factor, adapted, names)
+    _warn_if_blurred(subject)
     return Job(
-        rows=rows,
+        subject=subject,
         predictions=predictions,
         outputs=output_names(adapted.outputs, predictions.shape[1]),
-        feature_names=names,
-        neighbourhood=neighbourhood,
-        factor=factor,
         evaluation=evaluation,
         method=estimator,
         design=chosen,
@@ -240,37 +236,6 @@ def prepare(
         seed=check_count(seed, "seed", at_least=0),
         dtype=dtype.name,
     )
-
-
-def _feature_names(of_model: tuple[str, ...] | None, X: Any, d: int) -> tuple[str, ...]:
-    """Names from the model or from the columns of X; where both have them they must agree, order included."""
-    of_rows = column_names(X)
-    if of_model is not None and len(of_model) != d:
-        msg = f"X has {d} features but the model has names for {len(of_model)}; did the rows lose a column?"
-        raise InvalidArgument(msg)
-    if of_model is not None and of_rows is not None and of_model != of_rows:
-        first = next(j for j in range(d) if of_model[j] != of_rows[j])
-        msg = (
-            f"X and the model have different columns: at position {first} X has {of_rows[first]!r} and the model"
-            f" {of_model[first]!r}. Select the model's columns in its order: X[{list(of_model)[:3]}...]"
-        )
-        raise InvalidArgument(msg)
-    return check_names(of_model or of_rows, d)
-
-
-def _neighbourhood(sigma: Any, background: Any, names: tuple[str, ...]) -> Neighbourhood:
-    if isinstance(sigma, Neighbourhood):
-        if background is not None:
-            msg = "give background or a Neighbourhood as sigma, not both; Neighbourhood.from_data(background) makes one"
-            raise InvalidArgument(msg)
-        return sigma
-    if background is None:
-        return Neighbourhood(sigma)
-    given = column_names(background)
-    if given is not None and set(given) & set(names) and given != names:
-        msg = f"background has columns {list(given[:4])}... but the rows have {list(names)[:4]}...; use one order"
-        raise InvalidArgument(msg)
-    return Neighbourhood.from_data(background, sigma)
 
 
 def _tolerances(rtol: float, atol: float | str) -> tuple[float, float | None]:
@@ -336,10 +301,11 @@ def warn_not_converged(explanations: Mapping[str, Explanation]) -> None:
         warnings.warn(msg, NotConverged, stacklevel=3)
 
 
-def _warn_if_blurred(rows: Array, factor: Factor, model: Model, names: tuple[str, ...]) -> None:
+def _warn_if_blurred(subject: Subject) -> None:
     """A model in few digits cannot tell x from x + step when the step is below the spacing of numbers near x."""
+    model, factor, names = subject.model, subject.factor, subject.feature_names
     epsilon = getattr(model, "epsilon", np.finfo(model_dtype(model)).eps)
-    spacing = epsilon * np.abs(rows[:, factor.free]).max(axis=0)
+    spacing = epsilon * np.abs(subject.x[:, factor.free]).max(axis=0)
     blurred = np.flatnonzero(spacing > 1e-3 * factor.std)
     if len(blurred):
         j = blurred[0]

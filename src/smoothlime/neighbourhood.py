@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ._types import Array, Indices
+from ._types import Array, Flags, Indices
 from ._validate import as_float_array, check_rows
 from .errors import InvalidArgument
+from .tables import as_table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,28 +116,49 @@ class Neighbourhood:
         """Neighbourhood in the units of the data: sigma = 1 is one standard deviation of X.
 
         With `full=True` C has the variances of X, and its correlations shrunk towards none as Ledoit and Wolf (2004)
-        do for standardised columns. A constant column has no unit of its own and becomes fixed.
+        do for standardised columns. A constant column has no unit of its own and becomes fixed, and so does a column
+        of a data frame that holds no numbers. Missing values are left out, but for `full`, which cannot do without.
 
         Examples
         --------
         >>> Neighbourhood.from_data([[0.0, 5.0], [2.0, 5.0]], sigma=0.5)
         Neighbourhood(sigma=0.5, scale=[1.41421, 1], fixed=(1,))
         """
-        rows = check_rows(X)
+        table = as_table(X)
+        rows = check_rows(X, finite=False) if table is None else table.numbers()
         if len(rows) < 2:
             msg = f"X must have at least 2 rows to show how features vary; got {len(rows)}"
             raise InvalidArgument(msg)
+        if np.isinf(rows).any():
+            row, feature = np.argwhere(np.isinf(rows))[0]
+            msg = f"X must be finite; got {rows[row, feature]} at row {row}, feature {feature}"
+            raise InvalidArgument(msg)
         fixed = _several(fixed)
-        std = rows.std(axis=0, ddof=1)
-        constant = std <= 1e-12 * np.abs(rows).max(axis=0)
-        held = [*fixed, *(int(j) for j in np.flatnonzero(constant) if int(j) not in fixed)]
+        std, constant = _spread(rows)
+        names: Sequence[int | str] = range(rows.shape[1]) if table is None else table.names
+        held = [*fixed, *(names[j] for j in map(int, np.flatnonzero(constant)) if not {j, names[j]} & set(fixed))]
         if not full:
-            return cls(sigma, scale=np.where(constant, 1.0, std), fixed=held)
+            return cls(sigma, scale=std, fixed=held)
+        gaps = np.argwhere(np.isnan(rows[:, ~constant]))
+        if len(gaps):
+            msg = (
+                f"X has {len(gaps)} missing values, the first at row {gaps[0][0]}; correlations need whole rows."
+                " Impute them, or use full=False"
+            )
+            raise InvalidArgument(msg)
         cov = np.eye(rows.shape[1])
         varying = ~constant
         correlations = _ledoit_wolf(rows[:, varying] / rows[:, varying].std(axis=0))
         cov[np.ix_(varying, varying)] = correlations * np.outer(std[varying], std[varying])
         return cls(sigma, covariance=cov, fixed=held)
+
+    def holding(self, features: Sequence[str], feature_names: Sequence[str]) -> Neighbourhood:
+        """The same neighbourhood with these features fixed as well."""
+        already = set(self._fixed_positions(len(feature_names), feature_names))
+        more = [name for name in features if list(feature_names).index(name) not in already]
+        if not more:
+            return self
+        return Neighbourhood(self.sigma, scale=self.scale, covariance=self.covariance, fixed=(*self.fixed, *more))
 
     def factor(self, d: int, feature_names: Sequence[str] = ()) -> Factor:
         """L with Σ = L Lᵀ for rows of d features, over the features that are perturbed."""
@@ -191,6 +213,17 @@ class Neighbourhood:
         parts += [f"covariance={self.covariance.shape}"] if self.covariance is not None else []
         parts += [f"fixed={self.fixed}"] if self.fixed else []
         return f"Neighbourhood({', '.join(parts)})"
+
+
+def _spread(rows: Array) -> tuple[Array, Flags]:
+    """Standard deviation of each column (d,), 1 where it has none, and which columns those are; NaN do not count."""
+    known = np.isfinite(rows)
+    count = known.sum(axis=0)
+    filled = np.where(known, rows, 0.0)
+    centred = np.where(known, rows - filled.sum(axis=0) / np.maximum(count, 1), 0.0)
+    std = np.sqrt((centred**2).sum(axis=0) / np.maximum(count - 1, 1))
+    constant = (count < 2) | (std <= 1e-12 * np.abs(filled).max(axis=0))
+    return np.where(constant, 1.0, std), constant
 
 
 def _several(fixed: Any) -> tuple[int | str, ...]:

@@ -21,7 +21,8 @@ from .explanation import Explanation, Provenance, around, columns
 from .groups import Groups
 from .models import Evaluation, Target
 from .models.evaluation import Where
-from .neighbourhood import Factor, Neighbourhood
+from .neighbourhood import Factor
+from .subject import Subject
 from .uncertainty.jackknife import standard_error
 from .uncertainty.stopping import Stopping
 
@@ -33,12 +34,9 @@ STATE_BYTES = 2**28
 class Job:
     """All decisions made, f(x) known, nothing drawn yet."""
 
-    rows: Array
+    subject: Subject
     predictions: Array
     outputs: tuple[str, ...]
-    feature_names: tuple[str, ...]
-    neighbourhood: Neighbourhood
-    factor: Factor
     evaluation: Evaluation
     method: Estimator
     design: Design
@@ -46,7 +44,16 @@ class Job:
     is_shared: bool
     seed: int
     dtype: str
-    library: str = ""
+
+    @property
+    def rows(self) -> Array:
+        """(r, d) what is perturbed."""
+        return self.subject.rows
+
+    @property
+    def factor(self) -> Factor:
+        """Σ = L Lᵀ over the features that are perturbed."""
+        return self.subject.factor
 
     @property
     def layout(self) -> Layout:
@@ -282,7 +289,7 @@ def _explanation(
         found.pseudo[which], found.sizes[which], found.resolution[which], None if job.is_shared else np.arange(r)
     )
     return Explanation(
-        x=job.rows,
+        x=job.subject.x,
         values=columns(found.values[which], free, d),
         standard_error=columns(errors, free, d),
         prediction=prediction,
@@ -293,10 +300,10 @@ def _explanation(
         n_samples=n,
         n_evaluations=n + 2,
         degrees_of_freedom=groups.degrees_of_freedom,
-        feature_names=job.feature_names,
+        feature_names=job.subject.feature_names,
         output_name=name,
         row_outputs=tuple(names[which.start] for names in row_names),
-        neighbourhood=job.neighbourhood,
+        neighbourhood=job.subject.neighbourhood,
         provenance=Provenance(
             method=job.method,
             design=job.design.name,
@@ -309,7 +316,7 @@ def _explanation(
             dtype=job.dtype,
             batch_size=job.evaluation.batch_size,
             versions=versions(),
-            library=job.library,
+            library=job.subject.library,
         ),
         groups=groups,
         selected=None if found.selected is None else columns(found.selected[which], free, d),

@@ -18,8 +18,11 @@ def total(a):
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([[1.0, np.nan]], r"X must be finite; got nan at row 0, feature 1 \(1 such value in all\)"),
-        ([[1.0, np.inf], [-np.inf, 0.0]], r"X must be finite; got inf at row 0, feature 1 \(2 such values in all\)"),
+        ([[1.0, np.nan]], r"X must be finite; got nan at row 0, feature 1 \('x1'\) \(1 such value in all\)"),
+        (
+            [[1.0, np.inf], [-np.inf, 0.0]],
+            r"X must be finite; got inf at row 0, feature 1 \('x1'\) \(2 such values in all\)",
+        ),
         ([], r"X is empty: it has shape \(1, 0\)"),
         (np.empty((0, 3)), r"X is empty: it has shape \(0, 3\)"),
         (np.zeros((2, 2, 2)), r"X must be one row \(d,\) or rows \(r, d\); got shape \(2, 2, 2\)"),

@@ -8,7 +8,7 @@ import smoothlime
 PACKAGE = Path(smoothlime.__file__).parent
 LAYERS = [
     {"errors", "_types", "_validate", "_optional", "_progress", "_version", "uncertainty"},
-    {"neighbourhood", "designs", "models", "groups", "explanation"},
+    {"tables", "neighbourhood", "designs", "models", "subject", "groups", "explanation"},
     {"estimators"},
     {"choices", "sampling", "explain", "guarantees"},
     {"testing", "plots"},

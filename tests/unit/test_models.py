@@ -170,14 +170,6 @@ class TestEstimators:
             sl.explain(forest, frame[["d", "c", "b", "a"]], target=0)
         assert sl.explain(forest, frame[:2], target=0, n_samples=64).feature_names == ("a", "b", "c", "d")
 
-    def test_a_background_in_another_order_is_refused(self):
-        import pandas as pd
-
-        frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
-        with pytest.raises(InvalidArgument, match="background has columns"):
-            sl.explain(lambda a: a.sum(axis=1), frame[:2], background=frame[["b", "a", "c", "d"]])
-        assert sl.explain(lambda a: a.sum(axis=1), frame[:2], background=frame).converged.all()
-
     def test_names_come_from_the_rows_where_the_model_has_none(self):
         import pandas as pd
 

@@ -133,7 +133,7 @@ def agreement(
     draws = GroupedDraws(z[None, None], is_shared=True)
     found = [_test_row(job, resolved.weights[row, 0], row, draws, level, share) for row in range(len(job.rows))]
     p_value = _holm(np.array([each.p_value for each in found]))
-    names = [job.feature_names[j] for j in job.factor.free]
+    names = [job.subject.feature_names[j] for j in job.factor.free]
     agrees = tuple(
         True
         if each.is_affirmed
@@ -255,7 +255,7 @@ def diagnose(
     if other:
         return f"the gradients are those of output {other!r}: a wrong target"
     if is_zero.any() and np.abs(slopes[is_zero]).max() > 0.05 * np.linalg.norm(slopes):
-        names = [job.feature_names[job.factor.free[j]] for j in np.flatnonzero(is_zero)]
+        names = [job.subject.feature_names[job.factor.free[j]] for j in np.flatnonzero(is_zero)]
         listed = ", ".join(map(repr, names[:3]))
         return f"the gradient of {listed} is zero although the output follows it: that part of the graph is detached"
     left = float(np.var(values - z @ _per_draw(slopes, job.factor)))

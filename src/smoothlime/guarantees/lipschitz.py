@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .._types import Array
-from .._validate import check_choice, check_count, check_fraction, check_number, check_range, check_rows, column_names
+from .._validate import check_choice, check_count, check_fraction, check_number, check_range, check_rows
 from ..designs import DESIGNS
 from ..errors import InvalidArgument, ModelError
 from ..estimators.certified import standardising_factor
@@ -28,6 +28,8 @@ from ..models import Evaluation, as_model, model_dtype, resolve_target
 from ..models.evaluation import Where, automatic_batch_size
 from ..models.targets import output_names, range_of
 from ..neighbourhood import Factor, Neighbourhood
+from ..subject import take_up
+from ..tables import as_table
 from ..uncertainty import bounds
 
 RANGE_SLOPE = sqrt(2 / (pi * exp(1)))
@@ -182,13 +184,17 @@ def certify(
     (array([0.48394]), array([0.04835]))
     """
     explanation = X if isinstance(X, Explanation) else None
-    rows = check_rows(X) if explanation is None else explanation.x
     neighbourhood = _neighbourhood(explanation, sigma)
-    names = column_names(X) or () if explanation is None else explanation.feature_names
-    factor = neighbourhood.factor(rows.shape[1], names)
+    if explanation is not None:
+        adapted = None if model is None else as_model(model)
+        rows, factor = explanation.x, explanation.factor
+    elif model is None:
+        adapted, (rows, factor) = None, _rows_alone(X, neighbourhood)
+    else:
+        subject = take_up(model, X, sigma=neighbourhood, output=None)
+        adapted, rows, factor = subject.model, subject.rows, subject.factor
     check_choice(units, "units", ("standardised", "raw"))
     scale = 1.0 if units == "standardised" else _isotropic(factor)
-    adapted = None if model is None else as_model(model)
     known = None if output_range is None else check_range(output_range)
     if known is None and explanation is None and getattr(adapted, "output_range", None) is not None:
         known = range_of(target, adapted.output_range)  # type: ignore[union-attr]  # asked for just above
@@ -282,6 +288,16 @@ def _neighbourhood(explanation: Explanation | None, sigma: Any) -> Neighbourhood
         msg = "sigma is needed: how far an explanation can move depends on how much it smooths"
         raise InvalidArgument(msg)
     return sigma if isinstance(sigma, Neighbourhood) else Neighbourhood(sigma)
+
+
+def _rows_alone(X: Any, neighbourhood: Neighbourhood) -> tuple[Array, Factor]:
+    """Rows and their factor where no model is asked."""
+    table = as_table(X)
+    if table is None:
+        rows = check_rows(X)
+        return rows, neighbourhood.factor(rows.shape[1])
+    factor = neighbourhood.holding(table.not_numeric, table.names).factor(len(table.names), table.names)
+    return table.numbers(), factor
 
 
 def _isotropic(factor: Factor) -> float:

@@ -8,12 +8,11 @@ from typing import Any, Literal
 import numpy as np
 
 from .._types import Array
-from .._validate import check_choice, check_count, check_number, check_rows, column_names
+from .._validate import check_choice, check_count, check_number
 from ..errors import InvalidArgument
 from ..estimators import Estimator
 from ..explain import explain
-from ..models import as_model
-from ..neighbourhood import Neighbourhood
+from ..subject import take_up
 from .lipschitz import certify
 
 MORE_DRAWS = 16
@@ -85,17 +84,15 @@ def robustness(
     >>> bool(abs(found.mean - found.population) < 1e-9)
     True
     """
-    rows = check_rows(X)
+    subject = take_up(model, X, sigma=sigma, output=None)
+    rows, factor, around, adapted = subject.rows, subject.factor, subject.neighbourhood, subject.model
     check_choice(units, "units", ("standardised", "raw"))
     if norm not in (1, 2):
         msg = f"norm must be 1 or 2; got {norm!r}"
         raise InvalidArgument(msg)
     k = check_count(neighbours, "neighbours")
     width = check_number(spread, "spread")
-    around = sigma if isinstance(sigma, Neighbourhood) else Neighbourhood(sigma)
-    adapted = as_model(model)
     r, d = rows.shape
-    factor = around.factor(d, getattr(adapted, "feature_names", None) or column_names(X) or ())
     steps = np.zeros((r, k, d))
     z = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2,))).standard_normal((r, k, len(factor.free)))
     steps[:, :, factor.free] = width * (factor.steps(z) if units == "standardised" else z)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
+from .._validate import check_choice
 from ..errors import InvalidArgument, WrongType
 from .base import FunctionModel, Model, check_output_choice
 
@@ -17,6 +18,7 @@ def as_model(
     output: str | None = None,
     feature_names: Sequence[str] | None = None,
     outputs: Sequence[str] = (),
+    takes: Literal["array", "table"] | None = None,
     device: Any = None,
 ) -> Model:
     """Adapter that lets smoothlime ask `obj` for outputs, and for gradients where it has them.
@@ -32,6 +34,10 @@ def as_model(
         `decision_function`.
     outputs
         Names of the outputs of a function or a torch module; classifiers bring theirs.
+    takes
+        What a function is called with when rows come as a data frame: an array (n, d) as long as all columns are
+        numbers, or with `"table"` always a frame of the same columns and types. Estimators that were fitted on a
+        frame get one by themselves.
     device
         Where a torch module is evaluated; `None` leaves it where it is.
 
@@ -45,6 +51,11 @@ def as_model(
     check_output_choice(output)
     names = None if feature_names is None else tuple(str(each) for each in feature_names)
     called = tuple(str(each) for each in outputs)
+    if takes is not None:
+        check_choice(takes, "takes", ("array", "table"))
+        if isinstance(obj, Model) or is_torch_module(obj) or hasattr(obj, "predict") or not callable(obj):
+            msg = f"takes is for functions; a {type(obj).__name__} is asked in its own way"
+            raise InvalidArgument(msg)
     if is_torch_module(obj):
         from .from_torch import from_torch
 
@@ -71,7 +82,7 @@ def as_model(
         if output is not None:
             msg = "output is for classifiers and torch modules; a function's outputs are explained as they are"
             raise InvalidArgument(msg)
-        return FunctionModel(obj, called, names)
+        return FunctionModel(obj, called, names, takes or "array")
     msg = (
         f"model must be a torch module, an estimator with predict, or a function of points (n, d);"
         f" got a {type(obj).__name__}"

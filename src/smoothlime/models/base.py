@@ -42,8 +42,14 @@ class FunctionModel:
     function: Callable[[Any], Any]
     outputs: tuple[str, ...] = ()
     feature_names: tuple[str, ...] | None = None
+    takes: str = "array"
 
-    def values(self, points: Points) -> Any:
+    @property
+    def wants_table(self) -> bool:
+        """Whether a data frame reaches the function as one, though an array would hold it."""
+        return self.takes == "table"
+
+    def values(self, points: Any) -> Any:
         """Outputs at each point, (n, k)."""
         return as_columns(self.function(points))
 

@@ -6,7 +6,6 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
-from .._types import Points
 from ..errors import InvalidArgument
 from .base import as_columns
 
@@ -25,7 +24,12 @@ class EstimatorModel:
         """Range that no output leaves, where it is known."""
         return (0.0, 1.0) if self.ask == "predict_proba" else None
 
-    def values(self, points: Points) -> Any:
+    @property
+    def wants_table(self) -> bool:
+        """Whether it was fitted on a data frame, and so may look for columns by name."""
+        return getattr(self.estimator, "feature_names_in_", None) is not None
+
+    def values(self, points: Any) -> Any:
         """Outputs at each point, (n, k)."""
         with warnings.catch_warnings():
             # an estimator fitted on a data frame complains that arrays have no names; ours are in its order

@@ -1,0 +1,55 @@
+"""Models that see data frames: points go to them as a table like the caller's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .._types import Indices, Points
+from ..errors import WrongType
+from ..tables import Table
+from .base import Model
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableModel:
+    """A model asked with frames of the columns and types of a table; points are coded as `tables` says."""
+
+    model: Model
+    table: Table
+    free: Indices
+    as_pandas: bool
+
+    @classmethod
+    def around(cls, model: Model, table: Table, free: Indices) -> TableModel:
+        """The model seen through a table, if it can see tables at all."""
+        if not hasattr(model, "wants_table"):
+            text = table.not_numeric
+            msg = (
+                f"X has columns that hold no numbers ({', '.join(map(repr, text[:3]))}{', ...' * (len(text) > 3)}), but"
+                " this model is asked with arrays. Drop or encode them, or give a function of a data frame that does"
+            )
+            raise WrongType(msg)
+        # scikit-learn and its kin know pandas and polars by their columns, but not Arrow
+        as_pandas = table.library == "pyarrow" and hasattr(model, "estimator")
+        return cls(model, table, free, as_pandas)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the outputs."""
+        return self.model.outputs
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Columns of the table."""
+        return self.table.names
+
+    @property
+    def output_range(self) -> tuple[float, float] | None:
+        """Range that no output leaves, where it is known."""
+        return getattr(self.model, "output_range", None)
+
+    def values(self, points: Points) -> Any:
+        """Outputs at each point, (n, k)."""
+        frame: Any = self.table.around(points, self.free)
+        return self.model.values(frame.to_pandas() if self.as_pandas else frame)

@@ -1,0 +1,94 @@
+"""The subject of an explanation: a model, rows and a neighbourhood that fit together, whatever they came as."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ._types import Array
+from ._validate import check_finite, check_names, check_rows
+from .errors import InvalidArgument, WrongType
+from .models import Model, as_model, knows_both_outputs
+from .models.on_tables import TableModel
+from .neighbourhood import Factor, Neighbourhood
+from .tables import Table, as_table
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subject:
+    """What is explained, checked and in one shape."""
+
+    model: Model
+    rows: Array
+    """(r, d) what is perturbed; for a model that sees frames, fixed columns hold positions (see `tables`)"""
+    x: Array
+    """(r, d) the rows as numbers; NaN for what is none"""
+    feature_names: tuple[str, ...]
+    neighbourhood: Neighbourhood
+    factor: Factor
+    library: str
+    """Library of the data frame that the rows came in, or none"""
+
+
+def take_up(
+    model: Any, X: Any, *, sigma: Any = 1.0, background: Any = None, output: str | None = "probability"
+) -> Subject:
+    """Adapt the model, read the rows, settle names and neighbourhood."""
+    table = as_table(X)
+    x = check_rows(X, finite=False) if table is None else table.numbers()
+    adapted = as_model(model, output=output) if knows_both_outputs(model) else as_model(model)
+    names = _feature_names(getattr(adapted, "feature_names", None), table, as_table(background), x.shape[1])
+    neighbourhood = choose_neighbourhood(sigma, background, names)
+    if table is not None:
+        neighbourhood = neighbourhood.holding(table.not_numeric, names)
+    factor = neighbourhood.factor(x.shape[1], names)
+    check_finite(x, factor.free, names)
+    if table is None or not (table.not_numeric or getattr(adapted, "wants_table", False)):
+        if table is None and getattr(adapted, "takes", "") == "table":
+            msg = f"the model takes tables, but X is a {type(X).__name__}; give the rows as a data frame"
+            raise WrongType(msg)
+        return Subject(adapted, x, x, names, neighbourhood, factor, table.library if table else "")
+    seen = TableModel.around(adapted, table, factor.free)
+    return Subject(seen, table.coded(factor.free), x, names, neighbourhood, factor, table.library)
+
+
+def choose_neighbourhood(sigma: Any, background: Any, names: tuple[str, ...]) -> Neighbourhood:
+    """The neighbourhood given, or sigma in units of one or of the background's columns."""
+    if isinstance(sigma, Neighbourhood):
+        if background is not None:
+            msg = "give background or a Neighbourhood as sigma, not both; Neighbourhood.from_data(background) makes one"
+            raise InvalidArgument(msg)
+        return sigma
+    if background is None:
+        return Neighbourhood(sigma)
+    table = as_table(background, "background")
+    if table is None:
+        return Neighbourhood.from_data(background, sigma)
+    missing = [name for name in names if name not in table.names]
+    if missing and len(missing) == len(names) == len(table.names):
+        return Neighbourhood.from_data(background, sigma)  # rows without names: columns go by position
+    if missing:
+        msg = f"background has no column {missing[0]!r}; its columns are {', '.join(table.names)}"
+        raise InvalidArgument(msg)
+    return Neighbourhood.from_data(table.select(names).frame.to_native(), sigma)
+
+
+def _feature_names(
+    of_model: tuple[str, ...] | None, rows: Table | None, background: Table | None, d: int
+) -> tuple[str, ...]:
+    """Names from the model or from the columns of X; where both have them they must agree, order included."""
+    of_rows = None if rows is None else rows.names
+    if of_model is not None and len(of_model) != d:
+        msg = f"X has {d} features but the model has names for {len(of_model)}; did the rows lose a column?"
+        raise InvalidArgument(msg)
+    if of_model is not None and of_rows is not None and of_model != of_rows:
+        first = next(j for j in range(d) if of_model[j] != of_rows[j])
+        msg = (
+            f"X and the model have different columns: at position {first} X has {of_rows[first]!r} and the model"
+            f" {of_model[first]!r}. Select the model's columns in its order: X[{list(of_model)[:3]}...]"
+        )
+        raise InvalidArgument(msg)
+    found = of_model or of_rows
+    if found is None and background is not None and len(background.names) == d:
+        found = background.names
+    return check_names(found, d)

@@ -1,0 +1,122 @@
+"""Tables: data frames as numbers that can be perturbed, and back as frames for models that want them.
+
+Draws move numbers, so a table is explained through its columns as float64. Columns that are held fixed (text, dates,
+categories, and numbers that the caller fixes) never move, but a model may want to see them as they are. In the rows
+that the loop perturbs, such a column holds the position of its row in the table; a frame for the model takes the cells
+of those rows, whatever their type, and puts the perturbed numbers beside them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ._types import Array, Flags, Indices, Points
+from .errors import InvalidArgument, WrongType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """A data frame: its column names in order, and which of its columns hold numbers, by dtype alone."""
+
+    frame: Any
+    """As narwhals sees it"""
+    names: tuple[str, ...]
+    is_numeric: Flags
+
+    def __len__(self) -> int:
+        """Count of rows."""
+        return len(self.frame)
+
+    @property
+    def library(self) -> str:
+        """`pandas`, `polars`, `pyarrow`, ..."""
+        return str(self.frame.implementation.value)
+
+    @property
+    def not_numeric(self) -> tuple[str, ...]:
+        """Names of the columns that hold something else than numbers."""
+        return tuple(name for name, is_number in zip(self.names, self.is_numeric, strict=True) if not is_number)
+
+    def numbers(self) -> Array:
+        """The cells as float64 (r, d); NaN for what is missing or is no number."""
+        import narwhals as nw
+
+        cells = np.full((len(self), len(self.names)), np.nan)
+        for j in np.flatnonzero(self.is_numeric):
+            cells[:, j] = self._column(int(j)).cast(nw.Float64).to_numpy()
+        return cells
+
+    def select(self, names: tuple[str, ...]) -> Table:
+        """Some of the columns, in the order given."""
+        kept = [self.names.index(name) for name in names]
+        frame = self.frame.select([self.frame.columns[j] for j in kept])
+        return Table(frame, names, self.is_numeric[kept])
+
+    def coded(self, free: Indices) -> Array:
+        """Rows (r, d) to perturb: numbers in the free columns, and in all others the position of the row."""
+        rows = np.tile(np.arange(float(len(self)))[:, None], len(self.names))
+        rows[:, free] = self.numbers()[:, free]
+        return rows
+
+    def around(self, points: Points, free: Indices) -> Any:
+        """A frame like this one for coded points (n, d): floats in the free columns, in all others the row's cells."""
+        import narwhals as nw
+
+        held = np.setdiff1d(np.arange(len(self.names)), free)
+        rows = points[:, held[0]].astype(np.intp) if len(held) else np.zeros(len(points), dtype=np.intp)
+        frame = nw.maybe_reset_index(self.frame[rows])
+        return frame.with_columns(*(self._moved(int(j), points[:, j]) for j in free)).to_native()
+
+    def _moved(self, j: int, cells: Any) -> Any:
+        """Cells for column j, in its own type if that is one for floats."""
+        import narwhals as nw
+
+        column = self._column(j)
+        backend = column.implementation
+        moved = nw.new_series(column.name, np.ascontiguousarray(cells), nw.Float64(), backend=backend)
+        if not column.dtype.is_float():
+            return moved
+        if backend.is_pandas():  # it has several types for floats that differ only in how they store gaps
+            return nw.from_native(moved.to_native().astype(column.to_native().dtype), series_only=True)
+        return moved.cast(column.dtype)
+
+    def _column(self, j: int) -> Any:
+        return self.frame[:, j]
+
+
+def as_table(X: Any, name: str = "X") -> Table | None:
+    """X as a table if it is a data frame, or one row of one; None for arrays, tensors and lists."""
+    if isinstance(X, np.ndarray | list | tuple) or hasattr(X, "detach"):
+        return None
+    if _is_pandas_series(X):
+        X = X.to_frame().T.infer_objects()  # a row taken from a frame: its index holds the columns
+    if hasattr(X, "collect_schema") and hasattr(X, "collect"):
+        msg = f"{name} is a lazy frame; its rows are not there yet. Call collect() on it first"
+        raise WrongType(msg)
+    if not (hasattr(X, "columns") or hasattr(X, "column_names")):
+        return None
+    import narwhals as nw
+
+    try:
+        frame = nw.from_native(X, eager_only=True)
+    except nw.exceptions.DuplicateError as err:
+        msg = f"{name} must have columns of different names: {err}"
+        raise InvalidArgument(msg) from err
+    except TypeError:
+        return None
+    names = tuple(str(each) for each in frame.columns)
+    if len(set(names)) < len(names):
+        twice = next(each for each in names if names.count(each) > 1)
+        msg = f"{name} must have columns of different names; {twice!r} stands there {names.count(twice)} times"
+        raise InvalidArgument(msg)
+    if not (len(frame) and names):
+        msg = f"{name} is empty: it has shape {frame.shape}; give at least one row and one column"
+        raise InvalidArgument(msg)
+    return Table(frame, names, np.array([dtype.is_numeric() for dtype in frame.schema.dtypes()], dtype=np.bool_))
+
+
+def _is_pandas_series(X: Any) -> bool:
+    return any(cls.__module__.partition(".")[0] == "pandas" and cls.__name__ == "Series" for cls in type(X).__mro__)

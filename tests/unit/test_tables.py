@@ -1,0 +1,267 @@
+"""Data frames in: names, types and text columns from pandas, polars and pyarrow."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import GradientBoostingClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+import smoothlime as sl
+from smoothlime.errors import InvalidArgument, ModelError, WrongType
+from smoothlime.tables import as_table
+
+FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
+
+
+def loans(n=200):
+    """A mixed table: two numbers (one with gaps), a count, text with gaps, a yes or no."""
+    rng = np.random.default_rng(0)
+    income = rng.gamma(4.0, 9_000.0, n)
+    age = rng.uniform(18, 80, n)
+    years = rng.integers(0, 30, n)
+    city = rng.choice(["Bath", "Leeds", "York"], n)
+    owner = rng.random(n) < 0.4
+    bad = rng.random(n) < 1 / (1 + np.exp((income - 30_000) / 9_000 - (city == "York")))
+    return {"income": income, "age": age, "years": years, "city": city, "owner": owner}, bad.astype(int)
+
+
+COLUMNS, LABELS = loans()
+GAPS = {**COLUMNS, "age": [None if i % 7 == 0 else float(each) for i, each in enumerate(COLUMNS["age"])]}
+WHOLE = [1, 2, 3]
+NUMERIC, TEXT = ["income", "age", "years"], ["city", "owner"]
+
+
+def pipeline():
+    numbers = make_pipeline(SimpleImputer(), StandardScaler())
+    words = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore"))
+    prepare = ColumnTransformer(
+        [("numbers", numbers, NUMERIC), ("words", words, ["city"]), ("rest", "passthrough", ["owner"])]
+    )
+    return make_pipeline(prepare, GradientBoostingClassifier(n_estimators=20, random_state=0))
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return pipeline().fit(pd.DataFrame(GAPS), LABELS)
+
+
+def take(frame, rows):
+    return (
+        frame.iloc[rows]
+        if isinstance(frame, pd.DataFrame)
+        else frame.take(rows)
+        if isinstance(frame, pa.Table)
+        else frame[rows]
+    )
+
+
+class TestPipelines:
+    @pytest.mark.parametrize("library", FRAMES)
+    def test_a_mixed_table_is_explained_in_raw_units_in_one_call(self, fitted, library):
+        frame = FRAMES[library](GAPS)
+        e = sl.explain(fitted, take(frame, WHOLE), sigma=0.3, background=frame, target="1", n_samples=512)
+        reference = sl.explain(
+            fitted, pd.DataFrame(GAPS).iloc[WHOLE], sigma=0.3, background=pd.DataFrame(GAPS), target="1", n_samples=512
+        )
+        assert e.feature_names == ("income", "age", "years", "city", "owner")
+        assert e.neighbourhood.fixed == ("city", "owner")
+        assert np.isnan(e.values[:, 3:]).all()
+        assert np.isfinite(e.values[:, :3]).all()
+        np.testing.assert_allclose(e.values, reference.values, rtol=1e-12)
+        np.testing.assert_array_equal(e.prediction, fitted.predict_proba(pd.DataFrame(GAPS).iloc[WHOLE])[:, 1])
+        assert e.provenance.library == library
+
+    def test_fitting_on_polars_gives_the_same_numbers(self, fitted):
+        frame = pl.DataFrame(GAPS)
+        other = pipeline().fit(frame, LABELS)
+        kwargs = {"sigma": 0.3, "target": "1", "n_samples": 512}
+        ours = sl.explain(other, frame[WHOLE], background=frame, **kwargs)
+        theirs = sl.explain(fitted, pd.DataFrame(GAPS).iloc[WHOLE], background=pd.DataFrame(GAPS), **kwargs)
+        np.testing.assert_allclose(ours.values, theirs.values, rtol=1e-12)
+
+    def test_slopes_in_raw_units_are_those_of_the_function_behind(self):
+        frame = pd.DataFrame(COLUMNS)
+        line = make_pipeline(
+            ColumnTransformer([("numbers", StandardScaler(), NUMERIC), ("words", OneHotEncoder(), TEXT)]),
+            LinearRegression(),
+        )
+        truth = 3e-4 * frame["income"] - 2.0 * frame["age"] + 7.0 * (frame["city"] == "York")
+        line.fit(frame, truth)
+        e = sl.explain(line, frame.iloc[:3], sigma=0.5, background=frame, n_samples=64)
+        np.testing.assert_allclose(e.values[:, :3], [[3e-4, -2.0, 0.0]] * 3, atol=1e-9)
+
+    def test_the_guarantees_see_tables_too(self, fitted):
+        frame = pd.DataFrame(GAPS)
+        rows, around = frame.iloc[WHOLE], sl.Neighbourhood.from_data(frame, 0.3)
+        certificate = sl.certify(fitted, rows, sigma=around, target="1", n_samples=400)
+        assert certificate.lipschitz.shape == (3,)
+        found = sl.robustness(fitted, rows, sigma=around, target="1", neighbours=2, n_samples=64)
+        assert 0 < found.mean <= found.ceiling.max()
+        assert sl.certify(None, rows, sigma=around, output_range=(0, 1)).lipschitz.shape == (3,)
+
+    def test_the_model_sees_the_columns_and_types_of_the_table(self):
+        frame = pd.DataFrame(
+            {
+                "whole": pd.array([1, 2], dtype="int64"),
+                "half": np.array([0.5, 1.5], dtype=np.float32),
+                "gappy": pd.array([1.5, 2.5], dtype="Float64"),
+                "kind": pd.Categorical(["a", "b"], categories=["a", "b", "c"]),
+                "day": pd.to_datetime(["2020-01-01", "2021-01-01"]),
+                "held": pd.array([2**60 + 1, 2], dtype="int64"),
+            },
+            index=["one", "one"],
+        )
+        seen = []
+
+        def model(table):
+            seen.append(table)
+            return table["whole"].to_numpy(dtype=float)
+
+        around = sl.Neighbourhood(0.1, fixed=["held"])
+        e = sl.explain(model, frame, sigma=around, n_samples=64)
+        assert e.neighbourhood.fixed == ("held", "kind", "day")
+        for table in seen:
+            assert list(table.columns) == list(frame.columns)
+            kept = ["half", "gappy", "kind", "day", "held"]
+            assert (table[kept].dtypes == frame[kept].dtypes).all()
+            assert table["whole"].dtype == np.float64  # moved by fractions: whole numbers become floats
+            assert set(table["held"]) <= {2**60 + 1, 2}
+            pairs = set(zip(table["kind"], table["held"], strict=True))
+            assert pairs <= {("a", 2**60 + 1), ("b", 2)}  # cells stay with their row
+        np.testing.assert_allclose(e.values[:, 0], 1.0)
+
+    def test_the_rows_themselves_reach_the_model_unchanged(self):
+        frame = pl.DataFrame({"a": [0.1, 0.2], "b": ["u", "v"]})
+        seen = []
+        sl.explain(lambda t: seen.append(t) or t["a"].to_numpy(), frame, n_samples=16)
+        assert seen[0].equals(frame)
+
+
+class TestFunctions:
+    def test_numbers_alone_reach_a_function_as_an_array(self):
+        frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3, 4]})
+        e = sl.explain(lambda a: a[:, 0] - a[:, 1], frame, n_samples=64)
+        assert e.feature_names == ("a", "b")
+        np.testing.assert_allclose(e.values, [[1, -1], [1, -1]], atol=1e-9)
+
+    @pytest.mark.parametrize("library", FRAMES)
+    def test_a_function_that_takes_tables_gets_tables(self, library):
+        frame = FRAMES[library]({"a": [1.0, 2.0], "b": [3.0, 4.0]})
+        model = sl.as_model(lambda t: np.asarray(t["a"]) - np.asarray(t["b"]), takes="table")
+        np.testing.assert_allclose(sl.explain(model, frame, n_samples=64).values, [[1, -1], [1, -1]], atol=1e-9)
+
+    def test_a_function_that_takes_tables_refuses_arrays(self):
+        with pytest.raises(WrongType, match="the model takes tables, but X is a ndarray"):
+            sl.explain(sl.as_model(lambda t: t["a"], takes="table"), np.ones((1, 2)))
+
+    def test_takes_is_for_functions(self):
+        with pytest.raises(InvalidArgument, match="takes is for functions; a LinearRegression is asked in its own way"):
+            sl.as_model(LinearRegression(), takes="table")
+        with pytest.raises(InvalidArgument, match="takes must be one of 'array', 'table'; got 'frame'"):
+            sl.as_model(len, takes="frame")
+
+    def test_a_model_of_arrays_refuses_text(self):
+        frame = pd.DataFrame({"a": [1.0], "b": ["x"]})
+        with pytest.raises(
+            WrongType, match=r"X has columns that hold no numbers \('b'\), but this model is asked with arrays"
+        ):
+            sl.explain(sl.testing.Linear([1.0, 0.0]), frame)
+
+
+class TestMissing:
+    @pytest.mark.parametrize("library", FRAMES)
+    def test_a_gap_in_a_perturbed_column_is_an_error_that_names_row_and_column(self, library, fitted):
+        frame = FRAMES[library](GAPS)
+        with pytest.raises(InvalidArgument, match=r"got nan at row 0, feature 1 \('age'\) \(1 such value in all\)"):
+            sl.explain(fitted, take(frame, [0, 1]), background=frame, target="1", n_samples=64)
+
+    def test_a_gap_in_a_fixed_column_is_the_models_business(self, fitted):
+        frame = pd.DataFrame(GAPS)
+        around = sl.Neighbourhood(0.3, scale=[9_000, 10, 5, 1, 1], fixed=["age"])
+        e = sl.explain(fitted, frame.iloc[[0, 1]], sigma=around, target="1", n_samples=64)
+        assert np.isnan(e.x[0, 1])
+        np.testing.assert_array_equal(e.prediction, fitted.predict_proba(frame.iloc[[0, 1]])[:, 1])
+        assert e.perturbations(0).shape == (64, 5)
+
+    def test_a_gap_in_a_fixed_column_of_an_array_reaches_the_model(self):
+        rows = np.array([[1.0, np.nan]])
+        e = sl.explain(lambda a: 2 * a[:, 0] + np.isnan(a[:, 1]), rows, sigma=sl.Neighbourhood(fixed=[1]), n_samples=64)
+        np.testing.assert_allclose([e.values[0, 0], e.prediction[0]], [2.0, 3.0])
+
+    def test_scales_leave_gaps_out(self):
+        background = pd.DataFrame(
+            {"a": [1.0, None, 3.0, 5.0], "b": [2.0, 2.0, None, 2.0], "c": [None, 1.0, None, None]}
+        )
+        around = sl.Neighbourhood.from_data(background, 0.5)
+        np.testing.assert_allclose(around.scale, [2.0, 1.0, 1.0])
+        assert around.fixed == ("b", "c")
+        with pytest.raises(
+            InvalidArgument, match="X has 1 missing values, the first at row 1; correlations need whole rows"
+        ):
+            sl.Neighbourhood.from_data(background, full=True)
+
+
+class TestNames:
+    def test_the_background_is_found_by_name(self):
+        rows = pd.DataFrame({"a": [1.0], "b": [2.0]})
+        background = pd.DataFrame({"label": ["u", "v"], "b": [0.0, 20.0], "a": [0.0, 2.0]})
+        e = sl.explain(lambda a: a.sum(axis=1), rows, background=background, n_samples=64)
+        np.testing.assert_allclose(e.std, np.array([2.0, 20.0]) / np.sqrt(2))
+
+    def test_a_background_without_a_column_is_refused(self):
+        rows = pd.DataFrame({"a": [1.0], "b": [2.0]})
+        with pytest.raises(InvalidArgument, match="background has no column 'b'; its columns are a, c"):
+            sl.explain(lambda a: a.sum(axis=1), rows, background=pd.DataFrame({"a": [1.0, 2.0], "c": [0.0, 1.0]}))
+
+    def test_the_background_names_rows_that_have_no_names(self):
+        background = pd.DataFrame({"a": [1.0, 2.0], "c": [0.0, 1.0]})
+        e = sl.explain(lambda a: a.sum(axis=1), [1.0, 2.0], background=background, n_samples=64)
+        assert e.feature_names == ("a", "c")
+
+    def test_one_row_of_a_frame_keeps_its_names(self):
+        frame = pd.DataFrame({"a": [1.0], "b": [2]})
+        e = sl.explain(lambda a: a[:, 0] * a[:, 1], frame.iloc[0], n_samples=64)
+        assert e.feature_names == ("a", "b")
+        mixed = pd.DataFrame({"a": [1.0], "b": ["x"]})
+        assert sl.explain(lambda t: t["a"].to_numpy(dtype=float), mixed.iloc[0], n_samples=64).neighbourhood.fixed == (
+            "b",
+        )
+
+    def test_labels_that_are_no_strings_become_strings(self):
+        e = sl.explain(lambda a: a.sum(axis=1), pd.DataFrame({0: [1.0], 1: [2.0]}), n_samples=64)
+        assert e.feature_names == ("0", "1")
+
+    def test_equal_names_are_refused(self):
+        frame = pd.DataFrame(np.ones((1, 2)), columns=["a", "a"])
+        with pytest.raises(InvalidArgument, match="X must have columns of different names"):
+            sl.explain(lambda a: a.sum(axis=1), frame)
+        with pytest.raises(InvalidArgument, match="columns of different names; '1' stands there 2 times"):
+            sl.explain(lambda a: a.sum(axis=1), pd.DataFrame(np.ones((1, 2)), columns=[1, "1"]))
+
+    def test_lazy_frames_are_refused(self):
+        with pytest.raises(WrongType, match=r"X is a lazy frame.*Call collect\(\) on it first"):
+            sl.explain(lambda a: a.sum(axis=1), pl.LazyFrame({"a": [1.0]}))
+
+    def test_empty_tables_are_refused(self):
+        with pytest.raises(InvalidArgument, match=r"X is empty: it has shape \(0, 1\)"):
+            sl.explain(lambda a: a.sum(axis=1), pl.DataFrame({"a": []}))
+
+    def test_a_table_of_text_alone_leaves_nothing_to_perturb(self):
+        with pytest.raises(InvalidArgument, match="fixed names all 1 features"):
+            sl.explain(lambda t: np.ones(len(t)), pd.DataFrame({"a": ["x"]}))
+
+    def test_a_broken_model_of_tables_is_reported(self):
+        frame = pd.DataFrame({"a": [1.0], "b": ["x"]})
+        with pytest.raises(ModelError, match="the model raised KeyError"):
+            sl.explain(lambda t: t["c"], frame)
+
+
+def test_arrays_are_no_tables():
+    for each in (np.ones((2, 2)), [[1.0]], (1.0, 2.0)):
+        assert as_table(each) is None
