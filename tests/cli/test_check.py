@@ -91,7 +91,7 @@ def test_columns_are_chosen_by_name(folder):
     (folder / "mixed.csv").write_text(text)
     done = check(folder, "smooth", table="mixed.csv")
     assert done.exit_code == 2
-    assert "'row0' in column 'id', row 0: no number. Choose others with --columns" in done.output
+    assert "X has columns that hold no numbers ('id'), but this model is asked with arrays" in done.output
     assert check(folder, "smooth", "--columns", "age, debt", table="mixed.csv").exit_code in (0, 4)
 
 

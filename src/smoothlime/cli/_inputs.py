@@ -5,14 +5,17 @@ from __future__ import annotations
 import csv
 import importlib
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .._optional import require
-from .._types import Array
-from ..errors import InvalidArgument, WrongType
+from ..errors import InvalidArgument
+
+MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"})
+"""Cells of a CSV file that stand for no value."""
 
 
 def load_model(spec: str, path: str | None) -> Any:
@@ -42,57 +45,95 @@ def load_model(spec: str, path: str | None) -> Any:
     return thing
 
 
-def load_rows(path: str, columns: tuple[str, ...]) -> tuple[tuple[str, ...], Array]:
-    """Names (d,) and rows (r, d) of a CSV file with a header, or of a Parquet file; all columns, or those named."""
+def load_table(path: str, columns: tuple[str, ...] = ()) -> Any:
+    """The columns of a CSV file with a header, or of a Parquet file; all of them, or those named, in that order.
+
+    A data frame of the first library that is installed of pandas, polars and pyarrow, so that models find columns by
+    name; without any of them an array, which cannot hold text.
+    """
     if not Path(path).is_file():
         msg = f"there is no file {path!r}"
         raise InvalidArgument(msg)
-    names, cells = _parquet(path) if path.endswith((".parquet", ".pq")) else _csv(path)
-    wanted = columns or tuple(names)
-    missing = [name for name in wanted if name not in names]
-    if missing:
-        msg = f"{path!r} has no column {missing[0]!r}; its columns are {', '.join(names)}"
-        raise InvalidArgument(msg)
-    rows = np.empty((len(cells), len(wanted)))
-    for j, name in enumerate(wanted):
-        column = [line[names.index(name)] for line in cells]
-        try:
-            rows[:, j] = column
-        except (TypeError, ValueError):
-            bad = next(i for i, cell in enumerate(column) if not _is_number(cell))
-            msg = f"{path!r} has {column[bad]!r} in column {name!r}, row {bad}: no number. Choose others with --columns"
-            raise WrongType(msg) from None
-    return wanted, rows
+    return _parquet(path, columns) if path.endswith((".parquet", ".pq")) else _csv(path, columns)
 
 
-def _csv(path: str) -> tuple[list[str], list[list[Any]]]:
-    with open(path, newline="", encoding="utf-8-sig") as file:
-        lines = [line for line in csv.reader(file) if line]
-    if len(lines) < 2:
-        msg = f"{path!r} must have a header and at least one row"
-        raise InvalidArgument(msg)
-    header, cells = lines[0], lines[1:]
-    short = next((i for i, line in enumerate(cells) if len(line) != len(header)), None)
-    if short is not None:
-        msg = f"{path!r}: row {short} has {len(cells[short])} cells but the header has {len(header)}"
-        raise InvalidArgument(msg)
-    return header, list(cells)
+def _parquet(path: str, columns: tuple[str, ...]) -> Any:
+    import narwhals as nw
 
-
-def _parquet(path: str) -> tuple[list[str], list[list[Any]]]:
     parquet: Any = require("pyarrow.parquet", extra="parquet", to="read Parquet files")
     try:
         table = parquet.read_table(path)
     except (OSError, ValueError) as err:
         msg = f"{path!r} cannot be read as Parquet: {err}"
         raise InvalidArgument(msg) from err
-    columns = [table[name].to_pylist() for name in table.column_names]
-    return list(table.column_names), [list(line) for line in zip(*columns, strict=True)]
+    wanted = _wanted(path, columns, table.column_names)
+    return nw.from_arrow(table.select(wanted), backend=_library() or "pyarrow").to_native()
 
 
-def _is_number(cell: Any) -> bool:
+def _csv(path: str, columns: tuple[str, ...]) -> Any:
+    found = _read_csv(path)
+    kept = {name: found[name] for name in _wanted(path, columns, list(found))}
+    library = _library()
+    if library is not None:
+        import narwhals as nw
+
+        return nw.from_dict(kept, backend=library).to_native()
+    text = next((name for name, cells in kept.items() if not isinstance(cells, np.ndarray)), None)
+    if text is not None:
+        msg = f"{path!r} has text in column {text!r}; install pandas or polars to keep it, or choose with --columns"
+        raise InvalidArgument(msg)
+    return np.column_stack(list(kept.values()))
+
+
+def _read_csv(path: str) -> dict[str, Any]:
+    """Columns by name: numbers (r,), NaN where missing, or lists of text."""
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        try:
+            lines = [line for line in csv.reader(file) if line]
+        except (csv.Error, UnicodeDecodeError) as err:
+            msg = f"{path!r} cannot be read as CSV: {err}"
+            raise InvalidArgument(msg) from err
+    if len(lines) < 2:
+        msg = f"{path!r} must have a header and at least one row"
+        raise InvalidArgument(msg)
+    header, rows = lines[0], lines[1:]
+    twice = next((name for name in header if header.count(name) > 1), None)
+    if twice is not None:
+        msg = f"{path!r} has two columns named {twice!r}"
+        raise InvalidArgument(msg)
+    short = next((i for i, line in enumerate(rows) if len(line) != len(header)), None)
+    if short is not None:
+        msg = f"{path!r}: row {short} has {len(rows[short])} cells but the header has {len(header)}"
+        raise InvalidArgument(msg)
+    return {name: _typed([line[j] for line in rows]) for j, name in enumerate(header)}
+
+
+def _typed(cells: list[str]) -> Any:
+    """Numbers if every cell is one or missing, else the text with None for what is missing."""
     try:
-        float(cell)
-    except (TypeError, ValueError):
-        return False
-    return True
+        return np.array([np.nan if cell.strip() in MISSING else float(cell) for cell in cells])
+    except ValueError:
+        return [None if cell.strip() in MISSING else cell for cell in cells]
+
+
+def _library() -> Any:
+    """The data frame library to hand tables over in."""
+    return next((each for each in ("pandas", "polars", "pyarrow") if find_spec(each)), None)
+
+
+def _wanted(path: str, columns: tuple[str, ...], there: list[str]) -> list[str]:
+    missing = [name for name in columns if name not in there]
+    if missing:
+        msg = f"{path!r} has no column {missing[0]!r}; its columns are {', '.join(there)}"
+        raise InvalidArgument(msg)
+    return list(columns) or there
+
+
+def wanted_columns(text: str | None) -> tuple[str, ...]:
+    """Names separated by commas."""
+    return tuple(name.strip() for name in text.split(",")) if text else ()
+
+
+def target_of(text: str | None) -> Any:
+    """A position where digits were given, else a name."""
+    return int(text) if text is not None and text.isdigit() else text

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ._inputs import load_model, load_rows
+from ._inputs import load_model, load_table, target_of, wanted_columns
 
 TRUSTED, DISAGREES, CANNOT_TELL = 0, 3, 4
 
@@ -62,12 +62,11 @@ def command(
     from ..models import Differentiable, as_model
     from ..neighbourhood import Neighbourhood
 
-    wanted = tuple(name.strip() for name in columns.split(",")) if columns else ()
-    _, everything = load_rows(table, wanted)
+    everything = load_table(table, wanted_columns(columns))
     adapted = as_model(load_model(model, path))
     around = Neighbourhood(sigma) if raw_units else Neighbourhood.from_data(everything, sigma)
     rows = everything[: check_count(most, "--rows")]
-    shared: dict[str, Any] = {"sigma": around, "target": _target(target)}
+    shared: dict[str, Any] = {"sigma": around, "target": target_of(target)}
 
     found: dict[str, Any] = {"rows": len(rows)}
     lines = []
@@ -104,7 +103,3 @@ def command(
     found["verdict"] = verdict
     click.echo(json.dumps(found) if as_json else "\n\n".join([*lines, verdict]))
     sys.exit(status)
-
-
-def _target(text: str | None) -> Any:
-    return int(text) if text is not None and text.isdigit() else text

@@ -1,0 +1,96 @@
+"""`smoothlime explain`: the rows of a table, explained and kept in a file."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import click
+
+from ._inputs import load_model, load_table, target_of, wanted_columns
+
+
+@click.command(
+    "explain",
+    epilog="Example: smoothlime explain mymodels:net rows.csv --path . --target 1 -o explained.parquet",
+)
+@click.argument("model")
+@click.argument("table")
+@click.option("-o", "--out", help="File to write, .json or .parquet; without it the explanations are printed.")
+@click.option("--path", help="Folder in which to look for the model's module.")
+@click.option("--columns", help="Columns to use, separated by commas; all of them by default.")
+@click.option("--rows", "most", type=int, help="Use at most so many rows; all of them by default.")
+@click.option("--target", help="Output to explain: a name, a position, or 'predicted'.")
+@click.option("--output", type=click.Choice(["probability", "margin"]), default="probability", show_default=True)
+@click.option("--method", default="auto", show_default=True, help="smoothgrad, clime, stein, differences, lime.")
+@click.option("--design", default="auto", show_default=True, help="iid, antithetic, orthogonal, sobol.")
+@click.option(
+    "--sigma", type=float, default=0.5, show_default=True, help="In standard deviations of the table's columns."
+)
+@click.option("--background", help="File whose columns give the standard deviations instead of TABLE's.")
+@click.option("--raw-units", is_flag=True, help="Take --sigma in the units of the features instead.")
+@click.option("--fixed", help="Columns to hold fixed, separated by commas, besides those that hold no numbers.")
+@click.option("--samples", type=int, help="Draws per row; without it, until --rtol is reached.")
+@click.option("--rtol", type=float, default=0.05, show_default=True, help="Error allowed, relative to the slopes.")
+@click.option("--max-samples", type=int, default=100_000, show_default=True, help="Draws after which a row gives up.")
+@click.option("--confidence", type=float, default=0.95, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True)
+def command(
+    model: str,
+    table: str,
+    out: str | None,
+    path: str | None,
+    columns: str | None,
+    most: int | None,
+    target: str | None,
+    output: Any,
+    method: str,
+    design: str,
+    sigma: float,
+    background: str | None,
+    raw_units: bool,
+    fixed: str | None,
+    samples: int | None,
+    rtol: float,
+    max_samples: int,
+    confidence: float,
+    seed: int,
+) -> None:
+    """Explain MODEL, given as module:attribute, around the rows of TABLE.
+
+    TABLE is a CSV file with a header, or a Parquet file. Columns that hold no numbers are held fixed.
+    """
+    from .._validate import check_count
+    from ..explain import explain
+    from ..io import check_destination
+
+    if out is not None:
+        check_destination(out)  # before the work, not after it
+    chosen = wanted_columns(columns)
+    everything = load_table(table, chosen)
+    scales = everything if background is None else load_table(background, chosen)
+    rows = everything if most is None else everything[: check_count(most, "--rows")]
+    with warnings.catch_warnings():
+        warnings.showwarning = _show
+        e = explain(
+            load_model(model, path), rows, sigma=_around(sigma, scales, raw_units, wanted_columns(fixed)),
+            target=target_of(target), output=output, method=method, design=design, n_samples=samples, rtol=rtol,
+            max_samples=max_samples, confidence=confidence, seed=seed,
+        )  # fmt: skip
+    if out is None:
+        click.echo(str(e))
+        return
+    e.save(out)
+    still = len(e) - int(e.converged.sum())
+    missed = "" if samples is not None or not still else f"; {still} did not reach the tolerance"
+    click.echo(f"wrote {out}: {len(e)} row{'s' * (len(e) != 1)}, {e.method}, {e.design} draws, seed {e.seed}{missed}")
+
+
+def _around(sigma: float, scales: Any, raw_units: bool, fixed: tuple[str, ...]) -> Any:
+    from ..neighbourhood import Neighbourhood
+
+    return Neighbourhood(sigma, fixed=fixed) if raw_units else Neighbourhood.from_data(scales, sigma, fixed=fixed)
+
+
+def _show(message: Warning | str, *_: Any, **__: Any) -> None:
+    click.echo(f"smoothlime: {message}", err=True)
