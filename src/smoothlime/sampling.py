@@ -6,7 +6,9 @@ so draws that rows share are made once; blocks of rows are the inner one, so mem
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -77,6 +79,21 @@ def run(job: Job, target: Target, progress: Any) -> list[Explanation]:
         _explanation(job, found, slice(i, None, t), predictions[:, i], target.names[i], target.row_names)
         for i in range(t)
     ]
+
+
+def trace(job: Job, target: Target, counts: Sequence[int], progress: Any) -> Array:
+    """Slopes (len(counts), r, f) after each number of draws, in one run: every draw goes on from those before."""
+    r, t = target.weights.shape[:2]
+    assert t == 1
+    found = np.empty((len(counts), r, len(job.factor.free)))
+    with Progress(progress, r * counts[-1]) as watch:
+        for rows in _panels(job, r, t):
+            state = job.method.start(len(rows), job.layout.groups, job.factor, is_shared=job.is_shared)
+            streams = [job.stream(None)] if job.is_shared else [job.stream(int(row)) for row in rows]
+            for i, between in enumerate(pairwise((0, *counts))):
+                _advance(job, target, rows, state, streams, between, watch)
+                found[i, rows] = job.method.finish(state, job.layout.sizes(counts[i]), job.factor).values
+    return found
 
 
 class _Found:
