@@ -1,8 +1,8 @@
 """The paper's two measures against the number of draws: how far two methods, or two neighbours, are apart.
 
-Both are L1 distances of raw slopes, as in the paper. Draws are nested: a curve is one run at its largest number of draws,
-looked at on the way. The paper's protocol is iid draws, independent for every explanation; ours shares draws between
-rows and methods and takes the default designs.
+Both are L1 distances of raw slopes, as in the paper. Draws are nested: a curve is one run at its largest number of
+draws, looked at on the way. The paper's protocol is iid draws, independent for every explanation; ours shares draws
+between rows and methods and takes the default designs.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ class Curve:
 
     draws: tuple[int, ...]
     by_row: Array
+    size: float
+    """Mean L1 length of the explanations at the largest number of draws"""
 
     @property
     def mean(self) -> Array:
@@ -86,7 +88,7 @@ def equivalence(
         slopes(model, rows, method, sigma=sigma, target=target, draws=draws, protocol=protocol, seed=own)
         for method, own in (("smoothgrad", seed), ("clime", seed + 1 if protocol == "paper" else seed))
     ]
-    return Curve(draws, np.abs(found[0] - found[1]).sum(axis=2))
+    return Curve(draws, np.abs(found[0] - found[1]).sum(axis=2), float(np.abs(found[0][-1]).sum(axis=1).mean()))
 
 
 def robustness(
@@ -99,4 +101,5 @@ def robustness(
     everyone = np.concatenate([rows[:, None], rows[:, None] + SPREAD * away], axis=1).reshape(-1, d)
     found = slopes(model, everyone, method, sigma=sigma, target=target, draws=draws, protocol=protocol, seed=seed)
     by_row = found.reshape(len(draws), r, NEIGHBOURS + 1, d)
-    return Curve(draws, np.abs(by_row[:, :, 1:] - by_row[:, :, :1]).sum(axis=3).max(axis=2))
+    size = float(np.abs(by_row[-1, :, 0]).sum(axis=1).mean())
+    return Curve(draws, np.abs(by_row[:, :, 1:] - by_row[:, :, :1]).sum(axis=3).max(axis=2), size)

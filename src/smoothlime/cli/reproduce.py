@@ -1,0 +1,27 @@
+"""`smoothlime reproduce`: every figure and every claim of the paper, in one report."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command(
+    "reproduce",
+    epilog="Names of figures: figure1 to figure5, convergence, lipschitz, regularised, peers."
+    " Example: smoothlime reproduce --quick --out report",
+)
+@click.option("--out", default="report", show_default=True, help="Folder for the report; it is made if need be.")
+@click.option("--quick", is_flag=True, help="Every figure at small scale, in about a minute.")
+@click.option("--only", multiple=True, help="Only this figure; may be given several times.")
+@click.option("--seed", type=int, default=0, show_default=True)
+def command(out: str, quick: bool, only: tuple[str, ...], seed: int) -> None:
+    """Reproduce Agarwal et al. (2021) and check its claims.
+
+    Data come from the folder in SMOOTHLIME_DATA, the user's cache, or the UCI archive. A run that was interrupted goes
+    on where it stopped.
+    """
+    from ..paper.run import reproduce
+
+    results = reproduce(out, quick=quick, only=only, seed=seed, say=lambda line: click.echo(line, err=True))
+    for claim in results["claims"]:
+        click.echo(f"{claim['verdict']:<16} {claim['where']}: {claim['claim']}")

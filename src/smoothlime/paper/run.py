@@ -1,0 +1,206 @@
+"""The whole reproduction: data, networks, every figure, every claim, the report."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from .._validate import check_count
+from .._version import versions
+from ..errors import DataUnavailable, InvalidArgument
+from . import beyond, claims, datasets, figures, networks, report, side_by_side
+from .figures import title_of
+from .scale import FULL, QUICK, Scale
+from .study import NAMES, TARGET, Study
+
+PAPER_ACCURACY = {
+    ("simulated", "good"): 0.995,
+    ("bankruptcy", "good"): 0.963,
+    ("shopping", "good"): 0.998,
+    ("bankruptcy", "weak"): 0.86,
+}
+
+Figure = Callable[[Study], dict[str, Any]]
+Say = Callable[[str], None]
+
+
+def steps() -> dict[str, Figure]:
+    """Every figure by name, in the order of the report."""
+    found: dict[str, Figure] = {
+        "figure1": figures.figure1,
+        "figure2": figures.figure2,
+        "figure3": figures.figure3,
+    }
+    twins = ("bankruptcy", "simulated", "shopping")
+    found |= {f"figure4-{name}": partial(figures.figure4, name=name) for name in twins}
+    found |= {f"figure5-{name}": partial(figures.figure5, name=name) for name in twins}
+    return found | {
+        "convergence": beyond.convergence,
+        "lipschitz": beyond.lipschitz,
+        "regularised": beyond.regularised,
+        "peers": peers,
+    }
+
+
+def reproduce(
+    folder: str | Path, *, quick: bool = False, only: Sequence[str] = (), seed: int = 0, say: Say = print
+) -> dict[str, Any]:
+    """Run what is asked for, write the report, and return its results.
+
+    Parameters
+    ----------
+    folder
+        Where the report goes. Curves are kept there, so that an interrupted run goes on where it stopped.
+    quick
+        Every figure at small scale.
+    only
+        Names of figures, such as `figure3`, `figure4` for it and its twins; claims are judged in full runs only.
+    say
+        Called with one line of progress at a time.
+    """
+    wanted = _wanted(only)
+    started, clock = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), time.monotonic()
+    target = Path(folder)
+    study = prepare(QUICK if quick else FULL, check_count(seed, "seed", at_least=0), target, say)
+    done = {}
+    for i, (name, make) in enumerate(wanted.items()):
+        begun = time.monotonic()
+        done[name] = make(study)
+        study.seconds[name] = round(time.monotonic() - begun, 2)
+        say(f"[{i + 1}/{len(wanted)}] {name}: {study.seconds[name]:.0f} s{_forecast(study, wanted, i)}")
+    judged = []
+    if not only:
+        begun = time.monotonic()
+        judged = claims.judge(study)
+        study.seconds["claims"] = round(time.monotonic() - begun, 2)
+    results = {
+        "figures": done,
+        "claims": judged,
+        "accuracy": [_accuracy(study, name, quality) for name in NAMES for quality in ("good", "weak")],
+        "run": {
+            "seed": study.seed,
+            "scale": study.scale.name,
+            "versions": versions(),
+            "seconds": round(time.monotonic() - clock, 1),
+            "steps": study.seconds,
+            "stand_ins": [title_of(study, name) for name in NAMES if study.data[name].source == "stand-in"],
+            "started": started,
+            "rows": {
+                "equivalence": {name: len(study.rows(name, study.scale.equivalence_rows)) for name in NAMES},
+                "robustness": {name: len(study.rows(name, study.scale.robustness_rows)) for name in NAMES},
+            },
+            "cpu": platform.processor() or platform.machine(),
+        },
+    }
+    path = report.write(results, target)
+    say(f"the report is in {path}")
+    return results
+
+
+def prepare(scale: Scale, seed: int, folder: Path | None, say: Say = print) -> Study:
+    """Load the data and train the networks; what cannot be had is replaced, loudly."""
+    data = {}
+    for name in NAMES:
+        try:
+            data[name] = getattr(datasets, name)()
+        except DataUnavailable as error:
+            data[name] = datasets.stand_in(name)
+            say(f"!! {error}\n!! A stand-in takes its place; every number from it is labelled so.")
+    trained = {
+        (name, quality): networks.train(data[name], **networks.RECIPES[name][quality])
+        for name in NAMES
+        for quality in ("good", "weak")
+    }
+    store = None
+    if folder is not None:
+        store = folder / "kept"
+        try:
+            store.mkdir(parents=True, exist_ok=True)
+        except OSError as err:
+            msg = f"--out: {str(folder)!r} cannot be made: {err}"
+            raise InvalidArgument(msg) from err
+    return Study(scale, seed, data, trained, store)
+
+
+def peers(study: Study) -> dict[str, Any]:
+    """Other explainers on the same rows and networks."""
+    panels = []
+    for name in NAMES:
+        data = study.data[name]
+        found = study.keep(
+            f"peers-{name}",
+            lambda name=name, data=data: side_by_side.side_by_side(  # type: ignore[misc]
+                study.network(name).model, data.x_train, study.rows(name, study.scale.peer_rows), target=TARGET,
+                sigma=1.0, feature_names=data.feature_names, seeds=study.scale.peer_seeds,
+                n_samples=study.scale.peer_samples, neighbours=5, seed=study.seed,
+            ),
+        )  # fmt: skip
+        panels += side_by_side.panels(found, title_of(study, name))
+    return {
+        "title": "Side by side with other explainers",
+        "caption": f"{study.scale.peer_rows} test rows of each data set, the good networks, σ² = 1. Attributions of"
+        " different kinds (slopes, contributions) are compared by the rank of their size and by their shape, each scaled"
+        " to L1 length 1. Stability: spread over seeds. Robustness: largest distance to five neighbours N(x, 0.01·I).",
+        "paper": "beyond the paper",
+        "panels": panels,
+    }
+
+
+def _wanted(only: Sequence[str]) -> dict[str, Figure]:
+    everything = steps()
+    for name in only:
+        if not any(each == name or each.startswith(f"{name}-") for each in everything):
+            msg = f"--only: there is no {name!r}; choose from {', '.join(everything)}"
+            raise InvalidArgument(msg)
+    if not only:
+        return everything
+    return {
+        name: make
+        for name, make in everything.items()
+        if any(name == each or name.startswith(f"{each}-") for each in only)
+    }
+
+
+def _forecast(study: Study, wanted: dict[str, Figure], i: int) -> str:
+    """What is left, judged by how the share of a full run that is done compares with the time it took."""
+    left = sum(COST.get(name.partition("-")[0], 0.0) for name in list(wanted)[i + 1 :])
+    spent = sum(COST.get(name.partition("-")[0], 0.0) for name in list(wanted)[: i + 1])
+    if not left or not spent:
+        return ""
+    seconds = sum(study.seconds.values()) * left / spent
+    return f"; about {seconds / 60:.0f} min left" if seconds >= 90 else f"; about {seconds:.0f} s left"
+
+
+COST = {
+    "figure1": 0.01,
+    "figure2": 1.0,
+    "figure3": 2.0,
+    "figure4": 2.0,
+    "figure5": 1.0,
+    "convergence": 0.3,
+    "lipschitz": 0.1,
+    "regularised": 0.05,
+    "peers": 2.0,
+}
+"""Relative costs of the figures in a full run; what several share is counted where it comes first."""
+
+
+def _accuracy(study: Study, name: str, quality: str) -> dict[str, Any]:
+    network, data = study.network(name, quality), study.data[name]
+    return {
+        "dataset": title_of(study, name),
+        "source": data.source,
+        "model": quality,
+        "epochs": network.epochs,
+        "accuracy": network.accuracy,
+        "balanced_accuracy": network.balanced_accuracy,
+        "auc": network.auc,
+        "majority": network.majority,
+        "paper": PAPER_ACCURACY.get((name, quality)),
+        "bayes": datasets.bayes_accuracy(1.0) if name == "simulated" else None,
+        "note": data.note,
+    }

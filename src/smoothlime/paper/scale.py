@@ -1,0 +1,52 @@
+"""How large a run is: rows, draws and repeats, for the report and for a quick look."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Sizes of a run; `None` rows are all of the test part."""
+
+    name: str
+    equivalence_rows: int | None
+    robustness_rows: int
+    """Eleven explanations each, by two methods and two protocols: a random subset where the test part is larger"""
+    most_draws: int
+    convergence_rows: int
+    convergence_repeats: int
+    reference_draws: int
+    """Behind what is taken for the expected explanation"""
+    theorem_repeats: int
+    peer_rows: int
+    peer_seeds: int
+    peer_samples: int
+
+
+FULL = Scale(
+    name="full",
+    equivalence_rows=None,
+    robustness_rows=500,
+    most_draws=10_000,
+    convergence_rows=20,
+    convergence_repeats=20,
+    reference_draws=131_072,
+    theorem_repeats=2_000,
+    peer_rows=30,
+    peer_seeds=5,
+    peer_samples=1_000,
+)
+QUICK = Scale(
+    name="quick",
+    equivalence_rows=60,
+    robustness_rows=20,
+    most_draws=1_000,
+    convergence_rows=4,
+    convergence_repeats=6,
+    reference_draws=32_768,
+    theorem_repeats=300,
+    peer_rows=4,
+    peer_seeds=2,
+    peer_samples=200,
+)
