@@ -1,0 +1,1 @@
+"""The paper behind this library, reproduced and checked: data, networks, figures, claims, report."""

@@ -1,5 +1,7 @@
-"""What the paper's theory invites and its figures do not show: errors against their bounds, Lipschitz ratios against
-the constants, regularised fits against the closed form, and each theorem put to the test.
+"""What the paper's theory invites and its figures do not show.
+
+Errors against their bounds, Lipschitz ratios against the constants, regularised fits against the closed form, and
+each theorem put to the test.
 """
 
 from __future__ import annotations
@@ -54,9 +56,9 @@ def convergence(study: Study) -> dict[str, Any]:
     return {
         "title": "Error to the expected explanation",
         "caption": f"L2 error of the standardised slopes, iid draws, σ² = 1: median and 5–95% band over"
-        f" {study.scale.convergence_rows} rows × {study.scale.convergence_repeats} repeats. The expected explanation is a"
-        f" run of {study.scale.reference_draws:,} draws. Dashed: the n^-1/2 that theory predicts, and what is guaranteed at"
-        " 95% from the length of the gradient and from the range of the output alone (known Σ).",
+        f" {study.scale.convergence_rows} rows × {study.scale.convergence_repeats} repeats. The expected explanation is"
+        f" a run of {study.scale.reference_draws:,} draws. Dashed: the n^-1/2 that theory predicts, and what is"
+        " guaranteed at 95% from the length of the gradient and from the range of the output alone (known Σ).",
         "paper": "beyond the paper",
         "panels": panels,
     }
@@ -132,8 +134,8 @@ def lipschitz(study: Study) -> dict[str, Any]:
         panels.append({**panel(title_of(study, name), lines, "ratio"), "x_label": "distance between the rows"})
     return {
         "title": "How much explanations move when rows move",
-        "caption": "Change of the explanation (L2) over the distance between two rows, σ = 1. First panel: for f(x) = |x|"
-        " the ratio exceeds the constant of Theorem 2 by a factor of up to 1.596 and attains the corrected one. Others:"
+        "caption": "Change of the explanation (L2) over the distance between two rows, σ = 1. First panel: for"
+        " f(x) = |x| the ratio exceeds the constant of Theorem 2 by a factor of up to 1.596 and attains the corrected one. Others:"
         " test rows of the networks and steps in random directions, shared draws, against the constants with the"
         " network's own gradient bound G (product of spectral norms) and with the range of a probability.",
         "paper": "beyond the paper",
@@ -284,8 +286,8 @@ def _proposition_1(study: Study) -> dict[str, Any]:
 def _theorem_3(study: Study) -> dict[str, Any]:
     """The scaling argument: units in which the theorem asks for n ~ ε^-4/3, where any estimate needs ε^-2.
 
-    With x = σ = s = ε^-1/3 and the accuracy ε/s, all four terms of the theorem are ε^2/3 or larger, so that with C = 1 it
-    asks for ε^-4/3·ln(1/δ) draws. In units of σ this is the accuracy ε of a slope at x = σ = 1, which is how it is run.
+    With x = σ = s = ε^-1/3 and the accuracy ε/s, all four terms of the theorem are ε^2/3 or larger, so that with C = 1
+    it asks for ε^-4/3·ln(1/δ) draws. In units of σ this is the accuracy ε of a slope at x = σ = 1, which is how it is run.
     """
     eps = 0.01
     n = ceil(eps ** (-4 / 3) * log(1 / DELTA))

@@ -96,8 +96,8 @@ def _proposition_1(study: Study) -> Finding:
     return Finding(
         "holds" if found["missed"] <= DELTA + slack else "does not hold",
         f"{found['missed']:.1%} of {found['repeats']:,} runs miss ε = {found['eps']:g} at n = {found['n']}",
-        "The rate is right, and no d is needed: n ≥ 2·(G/ε)²·ln(2/δ). The proof given goes through coordinates and would"
-        " cost a factor d.",
+        "The rate is right, and no d is needed: n ≥ 2·(G/ε)²·ln(2/δ). The proof given goes through coordinates and"
+        " would cost a factor d.",
     )
 
 
@@ -127,7 +127,8 @@ def _proportionality(study: Study) -> Finding:
     holds = found["linear"] < 1e-9 and found["logistic"] < 1e-9
     return Finding(
         "holds" if holds else "does not hold",
-        f"linear: off by {found['linear']:.0e}; logistic: shares differ by {found['logistic']:.0e}, k = {found['k']:.3f}",
+        f"linear: off by {found['linear']:.0e}; logistic: shares differ by {found['logistic']:.0e},"
+        f" k = {found['k']:.3f}",
         "k = 1 for linear functions. For generalised linear ones k is the mean of g', which may vanish or change sign.",
     )
 
@@ -165,8 +166,8 @@ def _accuracy(name: str, paper: float) -> Callable[[Study], Finding]:
             )
         if name == "shopping":
             reason += (
-                " No honest choice of columns gets beyond 91%; with the label among the inputs, which would also explain"
-                " the eleventh dimension, networks reach 99.8%."
+                " No honest choice of columns tried gets beyond 91%; with the label among the inputs, which would also"
+                " explain the eleventh dimension, networks reach 99.8%."
             )
         if name == "bankruptcy":
             reason += (
@@ -185,7 +186,7 @@ def _weak_model(study: Study) -> Finding:
     return Finding(
         "holds in part" if is_below else "does not hold",
         f"{weak.accuracy:.1%} after {weak.epochs} epochs; always saying 'sound' gives {weak.majority:.1%}",
-        "Such networks exist, but 86% lies below the majority rate: an untrained network rather than a worse classifier.",
+        "Such networks exist, but 86% lies below the majority rate: a network hardly trained, not a worse classifier.",
     )
 
 
@@ -215,8 +216,8 @@ def _as_low_as_100(study: Study) -> Finding:
     return Finding(
         count(held, len(NAMES)),
         _listed(study, {name: f"{share:.0%}" for name, share in shares.items()}),
-        f"L1 distance at 100 draws relative to the L1 length of the explanation; {CLOSE:.0%} would be called equivalent."
-        " The curves look flat on a linear axis, which is not the same.",
+        f"L1 distance at 100 draws relative to the L1 length of the explanation; {CLOSE:.0%} would be called"
+        " equivalent. The curves look flat on a linear axis, which is not the same.",
     )
 
 
@@ -269,7 +270,7 @@ def _smoothgrad_nearer_to_zero(study: Study) -> Finding:
     return Finding(
         verdict,
         f"SmoothGrad over C-LIME: {_listed(study, numbers)}",
-        "At equal numbers of draws the noise of SmoothGrad is smaller on most networks. Both saturate at the same distance:"
+        "At equal numbers of draws the noise of the two differs. Both saturate at the same distance:"
         " their expected explanations are equal, and so is their robustness.",
     )
 
@@ -339,7 +340,7 @@ def _weaker_models_slower(study: Study) -> Finding:
     return Finding(
         count(held, len(NAMES)),
         _listed(study, numbers),
-        "Distance at 100 draws relative to the explanation. Networks that were trained little are nearly linear, and the"
+        "Distance at 100 draws relative to the explanation. What counts is how nearly linear a network is: the"
         " nearer to linear a model is, the fewer draws it needs: accuracy as such has nothing to do with it.",
     )
 

@@ -143,8 +143,8 @@ def peers(study: Study) -> dict[str, Any]:
     return {
         "title": "Side by side with other explainers",
         "caption": f"{study.scale.peer_rows} test rows of each data set, the good networks, σ² = 1. Attributions of"
-        " different kinds (slopes, contributions) are compared by the rank of their size and by their shape, each scaled"
-        " to L1 length 1. Stability: spread over seeds. Robustness: largest distance to five neighbours N(x, 0.01·I).",
+        " different kinds (slopes, contributions) are compared by the rank of their size and by their shape, each"
+        " scaled to L1 length 1. Stability: spread over seeds. Robustness: largest distance to five neighbours N(x, 0.01·I).",
         "paper": "beyond the paper",
         "panels": panels,
     }
