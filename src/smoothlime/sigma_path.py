@@ -142,8 +142,8 @@ class SigmaPath:
     ) -> np.ndarray[Any, np.dtype[Any]]:
         """Slopes with bands above, fidelity below, against σ: an array of the two Axes.
 
-        Shows the `features` asked for, else those with the largest standardised slope anywhere on the path, `most` of
-        them. `ax` takes two Axes to draw in, as `plt.subplots(2, sharex=True)` makes them.
+        Shows the `features` asked for, else `most` of them: those that are the largest share of the standardised slopes
+        at any σ. `ax` takes two Axes to draw in, as `plt.subplots(2, sharex=True)` makes them.
         """
         from .plots.path import curves
 

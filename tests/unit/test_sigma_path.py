@@ -360,7 +360,7 @@ def test_text_has_a_line_per_sigma_with_the_largest_slopes():
     assert titles.split() == ["σ", "F(x)", "fidelity", "x1", "x4", "x3", "x2"]
     assert [line.split()[0] for line in lines[:2]] == ["0.05", "0.5"]
     assert lines[0].split()[3].startswith("+0.49")
-    assert lines[2].strip() == "... and 1 smaller one (standardised, anywhere on the path)"
+    assert lines[2].strip() == "... and 1 smaller one"
     assert "the same 1,024 sobol draws at every σ, seed 0; ± is a 95% interval at each σ (approximate)" in lines[-1]
     assert repr(path) == "<SigmaPath of 'output': 2 σ (0.05 to 0.5) × 5 slopes, smoothgrad>"
 
@@ -441,6 +441,19 @@ def test_plot_shows_the_most_important_features_anywhere_on_the_path_or_those_as
     assert list(curves(path.plot("x3")[0])) == ["x3"]
     everything = curves(path.plot(most=10)[0]).values()
     assert len({(line.get_color(), line.get_linestyle()) for line in everything}) == 10
+
+
+def test_a_feature_that_matters_at_small_sigma_only_is_shown_first_where_its_share_is_the_largest():
+    """Slopes 2, 1, 1 at σ = 0.01 and 0, 1, 1 at σ = 3, where standardised slopes are 300 times longer."""
+    f = lambda a: np.sin(20 * a[:, 0]) / 10 + a[:, 1] + a[:, 2]
+    path = sl.sigma_path(f, np.zeros(3), [0.01, 3.0], method="clime", n_samples=8_192)
+    assert list(curves(path.plot(most=1)[0])) == ["x0"]
+
+
+def test_a_constant_model_is_drawn_and_printed():
+    path = sl.sigma_path(lambda a: np.ones(len(a)), X, [0.1, 3.0], method="clime")
+    assert list(curves(path.plot()[0])) == ["x0", "x1", "x2"]
+    assert str(path).count("+0.0000 ± 0.0000") == 6
 
 
 def test_plot_gives_slopes_per_scale_so_that_units_do_not_matter():

@@ -109,7 +109,7 @@ def _left_out(path: SigmaPath) -> list[str]:
     free, d = len(_largest(path)), len(path.feature_names)
     notes = []
     if free > MOST_SLOPES:
-        notes.append(f"... and {_count(free - MOST_SLOPES, 'smaller one')} (standardised, anywhere on the path)")
+        notes.append(f"... and {_count(free - MOST_SLOPES, 'smaller one')}")
     if free < d:
         notes.append(f"({_count(d - free, 'feature')} held fixed)")
     return notes
@@ -124,9 +124,15 @@ def _flat(name: str) -> str:
 
 
 def _largest(path: SigmaPath) -> list[int]:
-    """Features that were perturbed, by their largest standardised slope anywhere on the path."""
-    size = np.abs(path.standardised).max(axis=0)
-    return [int(j) for j in np.argsort(-np.nan_to_num(size, nan=-1.0), kind="stable") if np.isfinite(size[j])]
+    """Features that were perturbed, by the largest share of the explanation they have at any σ.
+
+    Shares, |w_j|√Σ_jj over the length of all: standardised slopes grow with σ, so that their largest would be a matter
+    of the widest neighbourhood alone.
+    """
+    slopes = np.abs(path.standardised)
+    length = np.sqrt(np.nansum(slopes**2, axis=1, keepdims=True))
+    share = np.divide(slopes, length, out=slopes, where=length > 0).max(axis=0)
+    return [int(j) for j in np.argsort(-np.nan_to_num(share, nan=-1.0), kind="stable") if np.isfinite(share[j])]
 
 
 # ---- the picture
