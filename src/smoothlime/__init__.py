@@ -25,6 +25,7 @@ from .guarantees import (
 )
 from .models import Model, as_model, from_functions
 from .neighbourhood import Neighbourhood
+from .sigma_path import SigmaPath, sigma_path
 
 __all__ = [
     "Agreement",
@@ -36,6 +37,7 @@ __all__ = [
     "Neighbourhood",
     "Plan",
     "Robustness",
+    "SigmaPath",
     "SmoothGrad",
     "Stein",
     "__version__",
@@ -49,5 +51,6 @@ __all__ = [
     "gradient_bound",
     "plan",
     "robustness",
+    "sigma_path",
     "testing",
 ]

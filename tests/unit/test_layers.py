@@ -10,7 +10,7 @@ LAYERS = [
     {"errors", "_types", "_validate", "_optional", "_progress", "_version", "uncertainty"},
     {"tables", "neighbourhood", "designs", "models", "subject", "groups", "explanation"},
     {"estimators"},
-    {"choices", "sampling", "explain", "guarantees"},
+    {"choices", "sampling", "explain", "sigma_path", "guarantees"},
     {"testing", "plots"},
     {"cli", "__init__"},
 ]
