@@ -39,7 +39,7 @@ def bars(e: Explanation, ax: Axes | None = None, *, confidence: float = 0.95, mo
     ax.axvline(0, color="#222222", linewidth=0.8)
     ax.set_yticks(range(len(chosen)), [label(e.feature_names[j]) for j in chosen])
     output = label(e.row_outputs[0])
-    ax.set_title(f"{output}: f(x) = {e.prediction[0]:.3g}", loc="left", parse_math=False)
+    ax.set_title(f"{output}: f(x) = {e.prediction[0]:.3g}", loc="left")
     left_out = int(np.isfinite(e.std).sum()) - len(chosen)
     rest = f"; {left_out} smaller slopes not shown" if left_out else ""
     ax.set_xlabel(
