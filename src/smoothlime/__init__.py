@@ -23,6 +23,7 @@ from .guarantees import (
     plan,
     robustness,
 )
+from .io import load
 from .models import Model, as_model, from_functions
 from .neighbourhood import Neighbourhood
 
@@ -47,6 +48,7 @@ __all__ = [
     "explain_outputs",
     "from_functions",
     "gradient_bound",
+    "load",
     "plan",
     "robustness",
     "testing",

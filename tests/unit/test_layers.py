@@ -11,7 +11,7 @@ LAYERS = [
     {"neighbourhood", "designs", "models", "groups", "explanation"},
     {"estimators"},
     {"choices", "sampling", "explain", "guarantees"},
-    {"testing", "plots"},
+    {"testing", "io", "plots"},
     {"cli", "__init__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
