@@ -37,9 +37,6 @@ class _Lists:
     def __init__(self, arrays: dict[str, Any]) -> None:
         self._arrays = arrays
 
-    def has(self, name: str) -> bool:
-        return name in self._arrays
-
     def read(self, name: str, kind: Kind, shape: tuple[int, ...]) -> Any:
         return from_nested(take(self._arrays, name), kind, shape, name)
 

@@ -33,7 +33,8 @@ def to_parquet(e: Explanation) -> bytes:
         raise InvalidArgument(msg) from err
     metadata = {KEY: json.dumps(header, allow_nan=False).encode()}
     buffer = io.BytesIO()
-    parquet.write_table(arrow.table(columns, names=list(arrays), metadata=metadata), buffer)
+    table = arrow.table(columns, names=list(arrays), metadata=metadata)
+    parquet.write_table(table, buffer, write_page_checksum=True)
     return buffer.getvalue()
 
 
@@ -42,12 +43,12 @@ def from_parquet(file: BinaryIO) -> Explanation:
     parquet: Any = require("pyarrow.parquet", extra="parquet", to="read Parquet files")
     arrow: Any = require("pyarrow", extra="parquet", to="read Parquet files")
     try:
-        opened = parquet.ParquetFile(file)
+        opened = parquet.ParquetFile(file, page_checksum_verification=True)
         metadata = opened.schema_arrow.metadata or {}
         if KEY not in metadata:
             check_format(None)
         table = opened.read()
-    except (arrow.ArrowException, OSError) as err:
+    except (arrow.ArrowException, OSError, UnicodeDecodeError) as err:
         msg = f"it is not whole Parquet, and may have been cut short: {err}"
         raise UnreadableFile(msg) from err
     try:
@@ -66,13 +67,11 @@ class _Columns:
         self._arrow = arrow
         self._table = table
 
-    def has(self, name: str) -> bool:
-        return name in self._table.column_names
-
     def read(self, name: str, kind: Kind, shape: tuple[int, ...]) -> Any:
         """Lists of lists unwrapped, axis by axis; nothing may be null."""
-        if self._table.column_names.count(name) != 1:
-            msg = f"the column {name!r} is missing" if not self.has(name) else f"the column {name!r} is there twice"
+        count = self._table.column_names.count(name)
+        if count != 1:
+            msg = f"the column {name!r} is {'there twice' if count else 'missing'}"
             raise UnreadableFile(msg)
         column = self._table[name].combine_chunks()
         if len(column) != shape[0]:
@@ -87,7 +86,10 @@ class _Columns:
         if column.type != _arrow_type(self._arrow, kind) or column.null_count:
             raise wrong_kind(name, kind, f"a column of type {column.type}, {column.null_count} of them null")
         if kind == "text":
-            return column.to_pylist()
+            try:
+                return column.to_pylist()
+            except UnicodeDecodeError as err:  # Arrow does not look inside strings when it reads them
+                raise wrong_kind(name, kind, str(err)) from err
         return np.array(column.to_numpy(zero_copy_only=False), dtype=DTYPES[kind]).reshape(shape)
 
 

@@ -51,10 +51,6 @@ GROUP_ARRAYS: dict[str, tuple[Kind, str]] = {
 class Source(Protocol):
     """Where arrays are read from."""
 
-    def has(self, name: str) -> bool:
-        """Whether there is an array of that name."""
-        ...
-
     def read(self, name: str, kind: Kind, shape: tuple[int, ...]) -> Any:
         """The array of that name, of that kind and shape, or an error that says how it differs."""
         ...
@@ -69,6 +65,8 @@ def pack(e: Explanation) -> tuple[dict[str, Any], dict[str, Any]]:
         "version": VERSION,
         "rows": len(e),
         "groups": None if e.groups is None else e.groups.sizes.shape[1],
+        "has_row_keys": e.groups is not None and e.groups.row_keys is not None,
+        "has_selected": e.selected is not None,
         "output_name": e.output_name,
         "feature_names": list(e.feature_names),
         "neighbourhood": {
@@ -109,7 +107,7 @@ def unpack(header: dict[str, Any], source: Source) -> Explanation:
     groups = None
     if g is not None:
         parts = {name: read(f"group_{name}", *each) for name, each in GROUP_ARRAYS.items()}
-        keys = read("row_keys", "int", "r") if source.has("row_keys") else None
+        keys = read("row_keys", "int", "r") if take(header, "has_row_keys", bool) else None
         if keys is not None and (keys < 0).any():
             msg = "the field 'row_keys' must hold positions; a negative one is among them"
             raise UnreadableFile(msg)
@@ -122,7 +120,7 @@ def unpack(header: dict[str, Any], source: Source) -> Explanation:
         neighbourhood=neighbourhood,
         provenance=_provenance(take(header, "provenance", dict)),
         groups=groups,
-        selected=read("selected", "float", "rd") if source.has("selected") else None,
+        selected=read("selected", "float", "rd") if take(header, "has_selected", bool) else None,
     )
 
 

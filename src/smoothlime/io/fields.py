@@ -110,5 +110,12 @@ def _number(entry: Any, name: str) -> float:
 
 
 def _name(kind: type) -> str:
-    words = {dict: "an object", list: "a list", str: "text", int: "a whole number", float: "a number"}
+    words = {
+        dict: "an object",
+        list: "a list",
+        str: "text",
+        int: "a whole number",
+        float: "a number",
+        bool: "true or false",
+    }
     return "null" if kind is type(None) else words.get(kind, kind.__name__)
