@@ -207,7 +207,7 @@ class TestPlots:
         for name, value in (("f(x)", e.smoothed), ("E[f(X)]", s.base_values)):  # the first and the last label on top
             written = re.search(re.escape(f"${name}$") + r"\s+\$ = (\S+)\$", " ".join(texts)).group(1)
             assert float(written.replace("−", "-")) == pytest.approx(value[rows - 1], abs=1e-3)
-        steps = [float(text.get_text().replace("−", "-")) for text in axes.texts]
+        steps = [float(text.get_text().replace("−", "-")) for text in axes.figure.axes[0].texts]
         np.testing.assert_allclose(sorted(steps), sorted(s.values[rows - 1]), atol=0.006)  # shown with two digits
         labels = " ".join(label.get_text() for label in axes.get_yticklabels())
         assert all(name in labels for name in NAMES)
