@@ -262,6 +262,7 @@ class TestSettings:
         again = through(e, path)
         placeholder = again.provenance.method.kernel
         assert repr(placeholder).startswith("<not saved: ")
+        assert placeholder.__name__ == repr(placeholder)  # methods name their functions by it
         assert again.method == "strange"
         np.testing.assert_array_equal(again.perturbations(1), e.perturbations(1))
         np.testing.assert_array_equal(again.values, e.values)

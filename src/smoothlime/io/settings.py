@@ -25,9 +25,14 @@ class NotSaved:
         msg = f"{self.what} was not saved with the explanation: files hold no code. Give the function itself again"
         raise InvalidArgument(msg)
 
+    @property
+    def __name__(self) -> str:
+        """What messages that name a function show."""
+        return f"<not saved: {self.what}>"
+
     def __repr__(self) -> str:
         """Unlike anything that could be typed in its place."""
-        return f"<not saved: {self.what}>"
+        return self.__name__
 
 
 def kinds() -> dict[str, type]:
