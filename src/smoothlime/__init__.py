@@ -23,6 +23,7 @@ from .guarantees import (
     plan,
     robustness,
 )
+from .io import load
 from .models import Model, as_model, from_functions
 from .neighbourhood import Neighbourhood
 from .sigma_path import SigmaPath, sigma_path
@@ -49,6 +50,7 @@ __all__ = [
     "explain_outputs",
     "from_functions",
     "gradient_bound",
+    "load",
     "plan",
     "robustness",
     "sigma_path",

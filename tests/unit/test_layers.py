@@ -11,8 +11,8 @@ LAYERS = [
     {"tables", "neighbourhood", "designs", "models", "subject", "groups", "explanation"},
     {"estimators"},
     {"choices", "sampling", "explain", "sigma_path", "guarantees"},
-    {"testing", "plots"},
-    {"cli", "__init__"},
+    {"testing", "io", "plots"},
+    {"cli", "__init__", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 

@@ -14,7 +14,7 @@ import click
 from .._version import __version__
 from ..errors import SmoothlimeError
 
-COMMANDS = ("check", "plan")
+COMMANDS = ("check", "explain", "plan")
 
 
 class _Commands(click.Group):
