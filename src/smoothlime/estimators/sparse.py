@@ -15,7 +15,7 @@ from .._types import Array, Flags, Indices
 from ..errors import SingularFit
 
 ROUNDING = 1e-12
-"""Relative to the largest: below this a covariance is taken for 0, and two events of a path for one."""
+"""Relative to the largest: below this a covariance or a slope is taken for 0."""
 
 ACCURACY = 1e-10
 """Relative to the largest covariance: how closely a lasso must meet its optimality conditions."""
@@ -89,11 +89,11 @@ def _follow_path(gram: Array, cross: Array, prices: Array, *, stop: float, most:
     found = np.zeros((m, d))
     live = np.arange(m)
     tableau = np.concatenate([gram, cross[..., None], np.zeros((m, d, 1))], axis=2)
-    signs, changed = np.zeros((m, d)), np.zeros((m, d))
+    signs = np.zeros((m, d))
     penalty = np.full(m, np.inf)
     floor = np.maximum(stop, ROUNDING * (np.abs(cross) / prices).max(axis=1))
     for _ in range(8 * d + 8):  # paths of d features take little more than d steps
-        at, side = _events(tableau, signs, prices, penalty, changed)
+        at, side = _events(tableau, signs, prices, penalty)
         feature = at.argmax(axis=1)
         rows = np.arange(len(live))
         penalty = at[rows, feature]
@@ -103,29 +103,27 @@ def _follow_path(gram: Array, cross: Array, prices: Array, *, stop: float, most:
         if not len(go):
             return found
         live, tableau, signs, floor, penalty = live[go], tableau[go], signs[go], floor[go], penalty[go]
-        changed = _step(tableau, signs, prices, feature[go], side[go, feature[go]])
+        _step(tableau, signs, prices, feature[go], side[go, feature[go]])
     msg = f"the lasso did not converge: its path took more than {8 * d + 8} steps for {d} features; use ridge instead"
     raise SingularFit(msg)
 
 
-def _events(tableau: Array, signs: Array, prices: Array, penalty: Array, changed: Array) -> tuple[Array, Array]:
+def _events(tableau: Array, signs: Array, prices: Array, penalty: Array) -> tuple[Array, Array]:
     """The penalty (m, d) at which each feature would join or leave next, and its sign if it joins; −inf if never."""
     plain, tilt = tableau[:, :, -2], tableau[:, :, -1]
     stands = signs != 0
-    # outside: covariance plain − μ·tilt meets ±μ·price on its own side; inside: slope plain − μ·tilt meets 0
+    # Outside: covariance plain − μ·tilt meets ±μ·price on its own side; inside: slope plain − μ·tilt meets 0. Both
+    # only on the way there as μ falls: what has just joined or left stands exactly at its event, and moves away
     side = np.where(plain < 0, -1.0, 1.0)
     slope = np.where(stands, tilt, prices + side * tilt)
     height = np.where(stands, plain, np.abs(plain))
-    possible = (slope != 0) & np.where(stands, plain * tilt > 0, slope > 0)
+    possible = np.where(stands, (signs * tilt < 0) & (plain * tilt > 0), slope > 0)
     at = np.divide(height, slope, out=np.full_like(plain, -np.inf), where=possible)
-    at[at > penalty[:, None] * (1 + ROUNDING)] = -np.inf
-    # what has just joined or left stands exactly at its event; what left may yet return on the other side
-    at[np.where(stands, changed != 0, changed == side)] = -np.inf
-    return at, side
+    return np.minimum(at, penalty[:, None]), side  # events lie ahead but for rounding
 
 
-def _step(tableau: Array, signs: Array, prices: Array, feature: Indices, side: Array) -> Array:
-    """Let one feature of each problem join or leave the path; the side (m, d) it did so on, 0 for all others."""
+def _step(tableau: Array, signs: Array, prices: Array, feature: Indices, side: Array) -> None:
+    """Let one feature of each problem join or leave the path."""
     rows = np.arange(len(feature))
     before = signs[rows, feature]
     joins = before == 0
@@ -133,9 +131,6 @@ def _step(tableau: Array, signs: Array, prices: Array, feature: Indices, side: A
     _exchange(tableau, rows, feature)
     tableau[rows, feature, -1] -= np.where(joins, 0.0, prices[feature] * before)
     signs[rows, feature] = np.where(joins, side, 0.0)
-    changed = np.zeros_like(signs)
-    changed[rows, feature] = np.where(joins, side, before)
-    return changed
 
 
 def _gains(tableau: Array, kept: Flags) -> Array:
