@@ -304,6 +304,15 @@ def test_fidelity_is_the_weighted_r_squared(around, settings):
         np.testing.assert_allclose(e.smoothed[row], f(points).mean(), rtol=1e-9)
 
 
+def test_the_resolution_of_nets_is_the_largest_share_of_the_weight():
+    e = explain(design="sobol", x=X[:1], n_samples=4_096)
+    points, pi = e.perturbations(0), weights(e, 0)
+    left = np.cov(f(points) - points @ e.values[0], aweights=pi, ddof=0)
+    spread = np.cov(((points - X[0]) / e.std).T, aweights=pi, ddof=0).diagonal().mean()
+    expected = np.sqrt(left / spread) * pi.max() / pi.sum() / e.std
+    np.testing.assert_allclose(e.groups.resolution[0], expected, rtol=1e-9)
+
+
 def test_blocks_of_problems_change_nothing(monkeypatch):
     import sys
 
