@@ -24,7 +24,7 @@ Kernel = Callable[[Array], Any]
 SELECTIONS = ("forward", "highest", "lasso_path")
 
 BLOCK_BYTES = 2**25
-"""Size of the tableaux worked on at once; about four times as much is in use."""
+"""Size of the tableaux worked on at once; about five times as much is in use."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -231,12 +231,12 @@ def _weighted(found: Estimate, sums: Sums, sizes: Array, factor: Factor, fitted:
     size = (fitted.scaled**2).sum(axis=1)
     # Fidelity is ‖v‖² over this variance. Under weights, or shrunk, ‖v‖² is not what the fit explains: the same factor
     # on what it leaves makes their ratio the weighted R², adjusted for the slopes fitted
-    factor_of = np.divide(size, fitted.explained, out=np.ones_like(size), where=fitted.explained > 0)
+    stretch = np.divide(size, fitted.explained, out=np.ones_like(size), where=fitted.explained > 0)
     return dataclasses.replace(
         found,
         # one draw moves a covariance by its share of the weight, and a slope by that over the spread of draws
         resolution=np.sqrt(residual / narrowing)[:, None] * factor.unwhitened_scale * largest,
-        variance=size + factor_of * residual * effective / (effective - 1 - d),
+        variance=size + stretch * residual * effective / (effective - 1 - d),
     )
 
 
