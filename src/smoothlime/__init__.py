@@ -9,7 +9,7 @@ array([[ 2., -1.]])
 
 from . import errors, testing
 from ._version import __version__
-from .estimators import CLime, Differences, SmoothGrad, Stein
+from .estimators import CLime, Differences, Lime, SmoothGrad, Stein
 from .explain import explain, explain_outputs
 from .explanation import Explanation
 from .guarantees import (
@@ -34,6 +34,7 @@ __all__ = [
     "Certificate",
     "Differences",
     "Explanation",
+    "Lime",
     "Model",
     "Neighbourhood",
     "Plan",
