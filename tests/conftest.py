@@ -1,20 +1,40 @@
 """Shared by all tests: a few models, and which designs each method can use."""
 
+import dataclasses
+import sys
+
+import numpy as np
 import pytest
 import torch
 
-from smoothlime import CLime, Differences, SmoothGrad, Stein
+from smoothlime import CLime, Differences, Lime, Neighbourhood, SmoothGrad, Stein
 
 torch.set_num_threads(1)  # the networks here are tiny: threads would only wait for each other
 
 METHODS = (SmoothGrad, CLime, Stein, Differences)
+LIME = Lime(kernel=1.5)  # with kernel=None it would be clime over again, to the last bit
 COMBINATIONS = [(method.name, design) for method in METHODS for design in method.designs]
+COMBINATIONS += [(LIME, design) for design in LIME.designs]
 
 
 def pytest_generate_tests(metafunc):
     """Tests that take `method` and `design` run over every combination that exists."""
     if {"method", "design"} <= set(metafunc.fixturenames):
-        metafunc.parametrize(("method", "design"), COMBINATIONS, ids=["-".join(pair) for pair in COMBINATIONS])
+        ids = [f"{getattr(method, 'name', method)}-{design}" for method, design in COMBINATIONS]
+        metafunc.parametrize(("method", "design"), COMBINATIONS, ids=ids)
+
+
+@pytest.fixture
+def seen_by():
+    """What neighbourhood a method's slopes belong to: a kernel of width ω makes Σ narrower, Σ·ω²/(1 + ω²)."""
+
+    def seen(method, neighbourhood):
+        if not isinstance(method, Lime):
+            return neighbourhood
+        sigma = neighbourhood.sigma * method.kernel / (1 + method.kernel**2) ** 0.5
+        return Neighbourhood(sigma, scale=neighbourhood.scale, covariance=neighbourhood.covariance)
+
+    return seen
 
 
 @pytest.fixture
@@ -24,3 +44,58 @@ def elu_network():
         torch.manual_seed(0)
         layers = [torch.nn.Linear(3, 8), torch.nn.ELU(), torch.nn.Linear(8, 2)]
         return torch.nn.Sequential(*layers).double().eval()
+
+
+@pytest.fixture(scope="session")
+def assert_same():
+    """A check that two explanations or arrays are equal to the bit."""
+    return lambda one, other: (_assert_same_array if isinstance(one, np.ndarray) else _assert_same)(one, other)
+
+
+def _assert_same_array(a, b):
+    """Equal bit for bit, of one type; NaN equals NaN, and 0 differs from −0."""
+    assert (a is None) == (b is None)
+    if a is not None:
+        assert a.dtype == b.dtype
+        assert a.shape == b.shape
+        np.testing.assert_array_equal(a, b)
+        if a.dtype.kind == "f":
+            np.testing.assert_array_equal(np.signbit(a[~np.isnan(a)]), np.signbit(b[~np.isnan(b)]))
+
+
+def _assert_same(one, other):
+    """Every field of two explanations is equal."""
+    for field in dataclasses.fields(one):
+        a, b = getattr(one, field.name), getattr(other, field.name)
+        if field.name == "groups":
+            assert (a is None) == (b is None)
+            for part in dataclasses.fields(a) if a is not None else ():
+                _assert_same_array(getattr(a, part.name), getattr(b, part.name))
+        elif isinstance(a, np.ndarray) or field.name == "selected":
+            _assert_same_array(a, b)
+        else:
+            assert a == b, field.name
+            assert type(a) is type(b), field.name
+    for confidence in (0.5, 0.95):
+        for a, b in zip(one.interval(confidence), other.interval(confidence), strict=True):
+            _assert_same_array(a, b)
+
+
+@pytest.fixture
+def hide(monkeypatch):
+    """Makes a machine without a library: it is not loaded, and the import system finds nothing."""
+
+    class Hidden:
+        def __init__(self, library):
+            self.library = library
+
+        def find_spec(self, name, path=None, target=None):
+            if name.partition(".")[0] == self.library:
+                raise ModuleNotFoundError(f"No module named {name!r}", name=self.library)
+
+    def without(library):
+        for name in [name for name in sys.modules if name.partition(".")[0] == library]:
+            monkeypatch.delitem(sys.modules, name)
+        monkeypatch.setattr(sys, "meta_path", [Hidden(library), *sys.meta_path])
+
+    return without

@@ -9,7 +9,7 @@ array([[ 2., -1.]])
 
 from . import errors, testing
 from ._version import __version__
-from .estimators import CLime, Differences, SmoothGrad, Stein
+from .estimators import CLime, Differences, Lime, SmoothGrad, Stein
 from .explain import explain, explain_outputs
 from .explanation import Explanation
 from .guarantees import (
@@ -23,8 +23,10 @@ from .guarantees import (
     plan,
     robustness,
 )
+from .io import load
 from .models import Model, as_model, from_functions
 from .neighbourhood import Neighbourhood
+from .sigma_path import SigmaPath, sigma_path
 
 __all__ = [
     "Agreement",
@@ -32,10 +34,12 @@ __all__ = [
     "Certificate",
     "Differences",
     "Explanation",
+    "Lime",
     "Model",
     "Neighbourhood",
     "Plan",
     "Robustness",
+    "SigmaPath",
     "SmoothGrad",
     "Stein",
     "__version__",
@@ -47,7 +51,9 @@ __all__ = [
     "explain_outputs",
     "from_functions",
     "gradient_bound",
+    "load",
     "plan",
     "robustness",
+    "sigma_path",
     "testing",
 ]

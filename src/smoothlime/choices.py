@@ -7,11 +7,11 @@ from collections.abc import Callable
 from ._validate import check_choice, check_number, check_range
 from .designs import DESIGNS, SOBOL_FEATURES
 from .errors import InvalidArgument, WrongType
-from .estimators import CLime, Differences, Estimator, SmoothGrad, Stein
+from .estimators import CLime, Differences, Estimator, Lime, SmoothGrad, Stein
 from .estimators.certified import CertifiedSmoothGrad, CertifiedValues, Certifying
 
 METHODS: dict[str, Callable[[], Estimator]] = {
-    method.name: method for method in (SmoothGrad, CLime, Stein, Differences)
+    method.name: method for method in (SmoothGrad, CLime, Stein, Differences, Lime)
 }
 
 BASIS_FEATURES = 1_024
@@ -99,7 +99,7 @@ def choose_design(design: str, method: Estimator, *, d: int, n: int) -> str:
         # eight nets in one or two dimensions show too little of the tails: where f grows like exp(s), 95% radii
         # of sobol held 87%, those of pairs 95%
         return small
-    if method.name == "clime" and n < 2_048:
+    if method.name in ("clime", "lime") and n < 2_048:
         return small
     return "sobol"
 

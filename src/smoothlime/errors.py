@@ -11,6 +11,9 @@ Each error is also the built-in error it resembles, so `except ValueError` keeps
     ├── ModelError (RuntimeError)             the model raised, or returned what we cannot use
     │   └── NotDeterministic                  the same points gave two answers
     ├── SingularFit (ArithmeticError)         the least-squares problem has no single answer
+    ├── UnreadableFile (ValueError)           a file is no explanation, or damaged, or from a newer version
+    │   └── MissingFile (FileNotFoundError)   there is no such file
+    ├── UnwritableFile (OSError)              a file cannot be written where it was asked for
     └── MissingExtra (ImportError)            an optional dependency is not installed
 
     SmoothlimeWarning (UserWarning)
@@ -57,6 +60,18 @@ class NotDeterministic(ModelError):
 
 class SingularFit(SmoothlimeError, ArithmeticError):
     """The local least-squares problem has no single answer."""
+
+
+class UnreadableFile(SmoothlimeError, ValueError):
+    """A file holds no explanation that this version can read, or is damaged."""
+
+
+class MissingFile(UnreadableFile, FileNotFoundError):
+    """There is no file of that name."""
+
+
+class UnwritableFile(SmoothlimeError, OSError):
+    """A file cannot be written where it was asked for."""
 
 
 class MissingExtra(SmoothlimeError, ImportError):

@@ -12,7 +12,7 @@ from ._validate import check_choice, check_count, check_fraction, check_number
 from .choices import certify_method, choose_design, choose_method
 from .designs import DESIGNS, Design
 from .errors import InvalidArgument, LostPrecision, NoGradients, NotConverged, TooFewDraws
-from .estimators import Estimator
+from .estimators import Estimator, Lime
 from .explanation import Explanation
 from .models import Differentiable, Evaluation, model_dtype, resolve_target
 from .models.evaluation import automatic_batch_size
@@ -60,8 +60,8 @@ def explain(
         One row (d,) or rows (r, d): an array, a tensor, or a data frame (pandas, polars, pyarrow), whose columns give
         the feature names. Columns that hold no numbers are fixed; a model fitted on a data frame is asked with one.
     method
-        `"smoothgrad"` (gradients), `"clime"`, `"stein"`, `"differences"` (predictions only), or settings such as
-        `CLime(ridge=0.1)`. `"auto"` takes gradients where the model has them, else differences.
+        `"smoothgrad"` (gradients), `"clime"`, `"stein"`, `"differences"`, `"lime"` (predictions only), or settings such
+        as `CLime(ridge=0.1)`. `"auto"` takes gradients where the model has them, else differences.
     sigma
         Standard deviation of the neighbourhood, not a variance: a number, one per feature, or a `Neighbourhood`.
     background
@@ -266,7 +266,7 @@ def _budget(method: Estimator, design: str, d: int, n_samples: int | None, cap: 
         if n < fewest:
             msg = (
                 f"n_samples={asked} is too few for {method.name}{_drawn(name, method)} on {d} features:"
-                f" at least {chosen.whole(fewest, d)} are needed for slopes with error bars"
+                f" at least {chosen.whole(fewest, d)} are needed for slopes with error bars{_wider(method)}"
             )
             raise TooFewDraws(msg)
         return chosen, (n,)
@@ -275,10 +275,15 @@ def _budget(method: Estimator, design: str, d: int, n_samples: int | None, cap: 
     if last < first:
         msg = (
             f"max_samples={cap} is below the first look, at {first} draws for {method.name}{_drawn(name, method)}"
-            f" on {d} features. Raise it, or give n_samples"
+            f" on {d} features. Raise it, or give n_samples{_wider(method)}"
         )
         raise TooFewDraws(msg)
     return chosen, plan_looks(first, last)
+
+
+def _wider(method: Estimator) -> str:
+    """What else helps where a kernel leaves few of the draws."""
+    return "; a wider kernel needs fewer" if isinstance(method, Lime) and method.kernel is not None else ""
 
 
 def _drawn(design: str, method: Estimator) -> str:

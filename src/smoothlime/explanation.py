@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -265,6 +266,59 @@ class Explanation:
         from .plots.bars import bars
 
         return bars(self[row], ax=ax, confidence=confidence, most=most)
+
+    # ---- taken elsewhere: likewise
+
+    def to_frame(
+        self, kind: Literal["tidy", "wide"] = "tidy", *, library: str | None = None, confidence: float = 0.95
+    ) -> Any:
+        """Data frame with a line per row and feature (tidy) or per row (wide), in the library the rows came from.
+
+        Tidy: row, output, feature, x, slope, standardised, standard_error, lower, upper, and selected where features
+        were. Wide: row, output, prediction, smoothed, fidelity, radius, converged, n_samples, then for each feature
+        its slope, in a column of its name, and its standard error, in `<name>_se`. `row` is the position in this
+        explanation. Features that were held fixed have no slope and are left out of both.
+
+        Parameters
+        ----------
+        library
+            `"pandas"`, `"polars"` or `"pyarrow"`; without it the one the rows came in, else pandas.
+        confidence
+            Of each interval from `lower` to `upper`.
+        """
+        from .io.frames import to_frame
+
+        return to_frame(self, kind, library=library, confidence=confidence)
+
+    def to_json(self) -> str:
+        """All of it as strict JSON text, the same that `save` writes to a .json file."""
+        from .io.as_json import to_json
+
+        return to_json(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all of it to a .json or .parquet file, whole or not at all; `smoothlime.load` reads it back."""
+        from .io.files import save
+
+        save(self, path)
+
+    def to_shap(self, kind: Literal["slopes", "contributions"] = "slopes", *, reference: Any = None) -> Any:
+        """`shap.Explanation` for shap's plots, with `error_std` and 95% bounds, which shap itself does not draw.
+
+        `"slopes"`: standardised slopes, for `shap.plots.bar` and `beeswarm`. They do not add up to anything, so a
+        waterfall of them means nothing. `"contributions"`: slope·(x − reference), which the local linear model adds
+        up from its value at the reference, `base_values`, to F(x) (f(x) where the method does not see F): for
+        `shap.plots.waterfall`. They describe the model only as far as it is linear between x and the reference.
+        Features that were held fixed have 0.
+
+        Parameters
+        ----------
+        reference
+            For contributions: one number per feature, a table of one row, or a mapping or series by feature name.
+        """
+        from .io.shap_view import to_shap
+
+        return to_shap(self, kind, reference=reference)
 
 
 _BY_ROW = (

@@ -12,6 +12,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from lime.lime_base import LimeBase
 from lime.lime_tabular import LimeTabularExplainer
 from sklearn.linear_model import LinearRegression
 
@@ -125,3 +126,94 @@ def test_limes_local_prediction_and_score_are_the_smoothed_value_and_the_fidelit
             sees=0.05,
             degrees_of_freedom=REPEATS - 1,
         )
+
+
+# ---- the package's own solver, on the very points that we evaluated
+
+WIDTH = 1.5
+
+
+def peers_fit(e, count, selection, regressor, *, width=WIDTH):
+    """LimeBase on our points and distances: slopes (d,) per unit, 0 for features it did not choose."""
+    points = e.perturbations(0)
+    distances = np.linalg.norm((points - X) / SIGMA, axis=1)
+    base = LimeBase(lambda d: np.sqrt(np.exp(-(d**2) / width**2)))  # as lime_tabular writes its kernel
+    # it takes the first point for the row itself, to weigh slopes by where 'highest_weights' is asked for
+    _, chosen, score, _ = base.explain_instance_with_data(
+        points, probability(points), distances, 1, count, selection, model_regressor=regressor
+    )
+    slopes = np.zeros(len(X))
+    for feature, slope in chosen:
+        slopes[feature] = slope
+    return slopes, score
+
+
+def explain_lime(n_samples=1_024, sigma=SIGMA, design="iid", **settings):
+    method = sl.Lime(**{"kernel": WIDTH, **settings})
+    return sl.explain(probability, X, method=method, sigma=sigma, target=1, design=design, n_samples=n_samples)
+
+
+@pytest.mark.parametrize("design", ["iid", "antithetic", "orthogonal", "sobol"])
+def test_the_same_points_give_the_packages_slopes(design):
+    e = explain_lime(design=design)
+    slopes, score = peers_fit(e, 4, "none", LinearRegression())
+    np.testing.assert_allclose(e.values[0], slopes, rtol=1e-10)
+    # ours is adjusted for the slopes fitted and for noise, theirs is not
+    assert 0 <= score - e.fidelity[0] < 0.02
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_forward_selection_is_the_packages(count):
+    e = explain_lime(features=count)
+    np.testing.assert_allclose(e.values[0], peers_fit(e, count, "forward_selection", LinearRegression())[0], rtol=1e-10)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_the_packages_lasso_path_is_ours_where_features_have_one_scale(count):
+    """It scales nothing, so that a feature in small units comes late; with one σ for all there is no difference."""
+    e = explain_lime(features=count, select="lasso_path", sigma=0.7)
+    points = e.perturbations(0)
+    distances = np.linalg.norm((points - X) / 0.7, axis=1)
+    base = LimeBase(lambda d: np.sqrt(np.exp(-(d**2) / WIDTH**2)))
+    _, chosen, _, _ = base.explain_instance_with_data(
+        points, probability(points), distances, 1, count, "lasso_path", model_regressor=LinearRegression()
+    )
+    assert {int(feature) for feature, _ in chosen} == set(np.flatnonzero(e.values[0]).tolist())
+
+
+def test_highest_weights_is_another_question_in_the_package():
+    """It weighs slopes by its first point, the row itself: far from 0 counts more. Ours take steps of σ."""
+
+    def near_and_far(points):
+        return np.column_stack([np.zeros(len(points)), 1.0 * points[:, 0] + 2.0 * points[:, 1]])
+
+    x = np.array([5.0, 0.1])
+    e = sl.explain(near_and_far, x, method=sl.Lime(features=1, select="highest"), target=1, n_samples=512)
+    points = np.concatenate([x[None], e.perturbations(0)])
+    base = LimeBase(np.ones_like)
+    _, chosen, _, _ = base.explain_instance_with_data(
+        points, near_and_far(points), np.zeros(len(points)), 1, 1, "highest_weights", model_regressor=LinearRegression()
+    )
+    assert [int(feature) for feature, _ in chosen] == [0]
+    assert np.flatnonzero(e.values[0]).tolist() == [1]
+
+
+def test_the_packages_default_regressor_shrinks_where_weights_are_small():
+    """Ridge(alpha=1) is λ = 1/Σπ: the fewer or lighter the draws, the more is lost, in whatever units they come."""
+    e = explain_lime(n_samples=2_048, kernel=0.4, sigma=0.1)
+    points = e.perturbations(0)
+    distances = np.linalg.norm((points - X) / 0.1, axis=1)
+    base = LimeBase(lambda d: np.sqrt(np.exp(-(d**2) / 0.4**2)))
+    default, plain = (
+        dict(base.explain_instance_with_data(points, probability(points), distances, 1, 4, "none", regressor)[1])
+        for regressor in (None, LinearRegression())
+    )
+    np.testing.assert_allclose(e.values[0], [plain[j] for j in range(4)], rtol=1e-9)
+    kept = np.linalg.norm([default[j] for j in range(4)]) / np.linalg.norm(e.values[0])
+    total = np.exp(-(distances**2) / (2 * 0.4**2)).sum()
+    variance = 0.1**2 * 0.4**2 / (1 + 0.4**2)
+    assert kept < 0.1
+    assert kept == pytest.approx(variance / (variance + 1 / total), rel=0.15)
+    # with its λ said out loud, ours is the same
+    ours = explain_lime(n_samples=2_048, kernel=0.4, sigma=0.1, ridge=1 / total)
+    np.testing.assert_allclose(ours.values[0], [default[j] for j in range(4)], rtol=1e-8)

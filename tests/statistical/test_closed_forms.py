@@ -28,12 +28,12 @@ DRAWS = 2**15
 
 @pytest.mark.parametrize("around", NEIGHBOURHOODS)
 @pytest.mark.parametrize("name", SMOOTH)
-def test_slopes_match_closed_forms(name, around, method, design):
+def test_slopes_match_closed_forms(name, around, method, design, seen_by):
     function, neighbourhood = SMOOTH[name], NEIGHBOURHOODS[around]
     e = sl.explain(
         function, X, method=method, design=design, sigma=neighbourhood, n_samples=DRAWS, seed=3, progress=False
     )
-    truth = function.slopes(X, neighbourhood)
+    truth = function.slopes(X, seen_by(method, neighbourhood))
     degrees = float(e.degrees_of_freedom.min())
     known.assert_matches(e.values, truth, e.standard_error, sees=0.25, degrees_of_freedom=degrees)
     if method != "differences":
@@ -42,14 +42,14 @@ def test_slopes_match_closed_forms(name, around, method, design):
 
 
 @pytest.mark.parametrize("around", NEIGHBOURHOODS)
-def test_predictions_explain_a_step(around, method, design):
+def test_predictions_explain_a_step(around, method, design, seen_by):
     function, neighbourhood = known.Step(V, 0.1), NEIGHBOURHOODS[around]
     e = sl.explain(function, X, method=method, design=design, sigma=neighbourhood, n_samples=DRAWS, seed=3)
     if method == "smoothgrad":
         np.testing.assert_array_equal(e.values, 0)  # what gradients say of a step, and why agreement is tested
         return
     degrees = float(e.degrees_of_freedom.min())
-    truth = function.slopes(X, neighbourhood)
+    truth = function.slopes(X, seen_by(method, neighbourhood))
     known.assert_matches(e.values, truth, e.standard_error, sees=0.25, degrees_of_freedom=degrees)
 
 
@@ -77,7 +77,7 @@ def test_ridge_shrinks_to_its_population_limit(around):
         known.assert_matches(e.values, limit, e.standard_error, sees=0.1, degrees_of_freedom=31)
 
 
-def test_fidelity_is_the_linear_share_of_the_variation(method, design):
+def test_fidelity_is_the_linear_share_of_the_variation(method, design, seen_by):
     """For sin, wᵀΣw = τ²cos²μ e^{−τ²} and Var f = ½(1 − e^{−2τ²}cos 2μ) − sin²μ e^{−τ²}."""
     function, neighbourhood = SMOOTH["sine"], NEIGHBOURHOODS["full"]
     e = sl.explain(function, X, method=method, design=design, sigma=neighbourhood, n_samples=DRAWS)
@@ -85,7 +85,7 @@ def test_fidelity_is_the_linear_share_of_the_variation(method, design):
         assert np.isnan(e.fidelity).all()
         assert np.isnan(e.smoothed).all()
         return
-    tau2 = V @ known.covariance(neighbourhood, 3) @ V
+    tau2 = V @ known.covariance(seen_by(method, neighbourhood), 3) @ V
     mu = X @ V + 0.3
     variance = 0.5 * (1 - np.exp(-2 * tau2) * np.cos(2 * mu)) - np.sin(mu) ** 2 * np.exp(-tau2)
     np.testing.assert_allclose(e.fidelity, tau2 * np.cos(mu) ** 2 * np.exp(-tau2) / variance, atol=0.05)

@@ -92,6 +92,9 @@ def test_arguments_of_the_wrong_kind(arguments, message):
         ("differences", "auto", 6, 12),
         ("smoothgrad", "antithetic", 2, 4),
         ("stein", "iid", 1, 2),
+        (sl.Lime(kernel=None), "iid", 7, 8),
+        (sl.Lime(kernel=2.0), "iid", 7, 18),
+        ("lime", "antithetic", 14, 42),
     ],
 )
 def test_too_few_draws_name_the_fewest(estimator, drawn, n, fewest):

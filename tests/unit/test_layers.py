@@ -10,9 +10,9 @@ LAYERS = [
     {"errors", "_types", "_validate", "_optional", "_progress", "_version", "uncertainty"},
     {"tables", "neighbourhood", "designs", "models", "subject", "groups", "explanation"},
     {"estimators"},
-    {"choices", "sampling", "explain", "guarantees"},
-    {"testing", "plots"},
-    {"cli", "__init__"},
+    {"choices", "sampling", "explain", "sigma_path", "guarantees"},
+    {"testing", "io", "plots"},
+    {"cli", "__init__", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 

@@ -17,8 +17,31 @@ def test_signature_of_explain_is_keyword_only_after_model_and_rows():
     assert [name for name, kind in kinds.items() if kind is not inspect.Parameter.KEYWORD_ONLY] == ["model", "X"]
 
 
+def test_signature_of_sigma_path_is_that_of_explain_for_one_row_and_a_fixed_number_of_draws():
+    one, several = (inspect.signature(each).parameters for each in (sl.explain, sl.sigma_path))
+    positional = [name for name, each in several.items() if each.kind is not inspect.Parameter.KEYWORD_ONLY]
+    assert positional == ["model", "x", "sigmas"]
+    both = set(several) & set(one)
+    assert set(several) - both == {"x", "sigmas", "neighbourhood"}
+    assert [several[name].default for name in both - {"n_samples"}] == [
+        one[name].default for name in both - {"n_samples"}
+    ]
+
+
 def test_import_loads_numpy_and_nothing_heavier():
-    heavy = ["scipy", "torch", "sklearn", "pandas", "polars", "matplotlib", "narwhals", "click", "rich"]
+    heavy = [
+        "scipy",
+        "torch",
+        "sklearn",
+        "pandas",
+        "polars",
+        "matplotlib",
+        "narwhals",
+        "pyarrow",
+        "shap",
+        "click",
+        "rich",
+    ]
     code = f"import sys, smoothlime; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
@@ -30,5 +53,5 @@ def test_every_error_is_ours_and_the_builtin_it_resembles():
             assert issubclass(kind, errors.SmoothlimeWarning)
         elif kind is not errors.SmoothlimeError:
             assert issubclass(kind, errors.SmoothlimeError)
-            assert issubclass(kind, ValueError | TypeError | RuntimeError | ImportError | ArithmeticError)
+            assert issubclass(kind, ValueError | TypeError | RuntimeError | ImportError | ArithmeticError | OSError)
         assert kind.__name__ in errors.__doc__

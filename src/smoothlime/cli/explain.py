@@ -61,16 +61,20 @@ def command(
     TABLE is a CSV file with a header, or a Parquet file. Columns that hold no numbers are held fixed.
     """
     from .._validate import check_count
+    from ..errors import SmoothlimeWarning
     from ..explain import explain
-    from ..io import check_destination
+    from ..io.files import check_destination
+    from ..tables import as_table
 
     if out is not None:
         check_destination(out)  # before the work, not after it
-    chosen = wanted_columns(columns)
-    everything = load_table(table, chosen)
-    scales = everything if background is None else load_table(background, chosen)
+    everything = load_table(table, wanted_columns(columns))
+    read = as_table(everything)
+    names = wanted_columns(columns) if read is None else read.names
+    scales = everything if background is None else load_table(background, names)
     rows = everything if most is None else everything[: check_count(most, "--rows")]
     with warnings.catch_warnings():
+        warnings.simplefilter("always", SmoothlimeWarning)
         warnings.showwarning = _show
         e = explain(
             load_model(model, path), rows, sigma=_around(sigma, scales, raw_units, wanted_columns(fixed)),

@@ -39,6 +39,11 @@ class GroupedDraws:
         return self.z.swapaxes(2, 3) @ self.z
 
     @cached_property
+    def distances(self) -> Array:
+        """‖z‖ of each draw, (ρ, g, b): its Mahalanobis distance from x."""
+        return np.sqrt(np.einsum("rgbd,rgbd->rgb", self.z, self.z))
+
+    @cached_property
     def pairs(self) -> tuple[Array, GroupedDraws]:
         """The first draw z of each pair, and d·z/‖z‖²: what a half difference along it says of the slope."""
         z = self.z[:, :, 0::2]

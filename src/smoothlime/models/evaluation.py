@@ -85,7 +85,9 @@ class Evaluation:
                 raise
             except Exception as err:
                 if not _is_out_of_memory(err):
-                    hint = " (a model is given many points at once, as an array (n, d))" * isinstance(err, IndexError)
+                    hint = getattr(self.model, "hint", "")
+                    if not hint and isinstance(err, IndexError):
+                        hint = " (a model is given many points at once, as an array (n, d))"
                     msg = f"the model raised {type(err).__name__} on {_points(part.stop - start)}: {err}{hint}"
                     raise ModelError(msg) from err
                 self._halve(err)

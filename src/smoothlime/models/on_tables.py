@@ -35,6 +35,13 @@ class TableModel:
         return cls(model, table, free, as_pandas)
 
     @property
+    def hint(self) -> str:
+        """Why it is given frames, in case it cannot do with them."""
+        text = ", ".join(map(repr, self.table.not_numeric[:3]))
+        reason = f", since X has columns that hold no numbers: {text}" if text else ""
+        return f" (the model was given a {self.table.library} data frame{reason})"
+
+    @property
     def outputs(self) -> tuple[str, ...]:
         """Names of the outputs."""
         return self.model.outputs

@@ -37,9 +37,9 @@ def bars(e: Explanation, ax: Axes | None = None, *, confidence: float = 0.95, mo
         capsize=3,
     )
     ax.axvline(0, color="#222222", linewidth=0.8)
-    ax.set_yticks(range(len(chosen)), [_label(e.feature_names[j]) for j in chosen])
-    output = _label(e.row_outputs[0])
-    ax.set_title(f"{output}: f(x) = {e.prediction[0]:.3g}", loc="left", parse_math=False)
+    ax.set_yticks(range(len(chosen)), [label(e.feature_names[j]) for j in chosen])
+    output = label(e.row_outputs[0])
+    ax.set_title(f"{output}: f(x) = {e.prediction[0]:.3g}", loc="left")
     left_out = int(np.isfinite(e.std).sum()) - len(chosen)
     rest = f"; {left_out} smaller slopes not shown" if left_out else ""
     ax.set_xlabel(
@@ -52,7 +52,7 @@ def bars(e: Explanation, ax: Axes | None = None, *, confidence: float = 0.95, mo
     return ax
 
 
-def _label(name: str, longest: int = 32) -> str:
+def label(name: str, longest: int = 32) -> str:
     """A name on one line; dollar signs would start mathematics."""
     flat = " ".join(name.split()).replace("$", r"\$")
     return flat if len(flat) <= longest else flat[: longest - 1] + "…"

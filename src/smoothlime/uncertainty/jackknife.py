@@ -40,8 +40,10 @@ def skewness(pseudo: Array, sizes: Array) -> Array:
     count = filled.sum(axis=1)
     mean = (pseudo * filled).sum(axis=1) / count
     centred = (pseudo - mean[:, None]) * filled
-    second = (centred**2).sum(axis=1) / count
-    third = (centred**3).sum(axis=1) / count
+    size = np.abs(centred).max(axis=1, keepdims=True)
+    scaled = np.divide(centred, size, out=np.zeros_like(centred), where=size > 0)  # powers of tiny numbers vanish
+    second = (scaled**2).sum(axis=1) / count
+    third = (scaled**3).sum(axis=1) / count
     return np.divide(third, second**1.5, out=np.zeros_like(third), where=second > 0)
 
 

@@ -1,0 +1,240 @@
+"""What a file holds: a header of names, settings and provenance, and one array per field of an explanation.
+
+Both formats hold the same; they differ in how arrays are written down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from .._validate import check_choice, check_count, check_names
+from .._version import __version__
+from ..designs import DESIGNS
+from ..errors import SmoothlimeError, UnreadableFile
+from ..explanation import Explanation, Provenance
+from ..groups import Groups
+from ..neighbourhood import Neighbourhood
+from .fields import Kind, from_nested, nested, newer, shown, take
+from .settings import pack_method, unpack_method
+
+FORMAT = "smoothlime explanation"
+VERSION = 1
+"""Raised when older versions could not read what is written; what older versions wrote stays readable."""
+
+ARRAYS: dict[str, tuple[Kind, str]] = {
+    "row_outputs": ("text", "r"),
+    "prediction": ("float", "r"),
+    "smoothed": ("float", "r"),
+    "fidelity": ("float", "r"),
+    "radius": ("float", "r"),
+    "converged": ("bool", "r"),
+    "n_samples": ("int", "r"),
+    "n_evaluations": ("int", "r"),
+    "degrees_of_freedom": ("float", "r"),
+    "x": ("float", "rd"),
+    "values": ("float", "rd"),
+    "standard_error": ("float", "rd"),
+}
+"""Fields of an explanation by row: kind of entry, and axes: r rows, d features, f perturbed features, g groups."""
+
+GROUP_ARRAYS: dict[str, tuple[Kind, str]] = {
+    "pseudo": ("float", "rgf"),
+    "sizes": ("float", "rg"),
+    "resolution": ("float", "rf"),
+}
+"""Fields of its groups, likewise; written with `group_` before their name."""
+
+
+class Source(Protocol):
+    """Where arrays are read from."""
+
+    def read(self, name: str, kind: Kind, shape: tuple[int, ...]) -> Any:
+        """The array of that name, of that kind and shape, or an error that says how it differs."""
+        ...
+
+
+def pack(e: Explanation) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The header, in plain values, and the arrays by name."""
+    given = e.provenance
+    around = e.neighbourhood
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "rows": len(e),
+        "groups": None if e.groups is None else e.groups.sizes.shape[1],
+        "has_row_keys": e.groups is not None and e.groups.row_keys is not None,
+        "has_selected": e.selected is not None,
+        "output_name": e.output_name,
+        "feature_names": list(e.feature_names),
+        "neighbourhood": {
+            "sigma": nested(around.sigma),
+            "scale": None if around.scale is None else nested(around.scale),
+            "covariance": None if around.covariance is None else nested(around.covariance),
+            "fixed": [each if isinstance(each, str) else int(each) for each in around.fixed],
+        },
+        "provenance": {
+            name: pack_method(given.method) if name == "method" else _plain(getattr(given, name)) for name in PROVENANCE
+        },
+    }
+    arrays = {name: getattr(e, name) for name in ARRAYS}
+    if e.selected is not None:
+        arrays["selected"] = e.selected
+    if e.groups is not None:
+        arrays |= {f"group_{name}": getattr(e.groups, name) for name in GROUP_ARRAYS}
+        if e.groups.row_keys is not None:
+            arrays["row_keys"] = e.groups.row_keys
+    return header, arrays
+
+
+def unpack(header: dict[str, Any], source: Source) -> Explanation:
+    """The explanation, from parts that have all been checked."""
+    check_format(header)
+    given = take(header, "feature_names", list)
+    d = len(given)
+    names = _checked(check_names, from_nested(given, "text", (d,), "feature_names"), d)
+    neighbourhood = _neighbourhood(take(header, "neighbourhood", dict), d)
+    free = len(_checked(neighbourhood.factor, d, names).free)
+    r = _checked(check_count, take(header, "rows", int), "rows", at_least=0)
+    g = take(header, "groups", int, type(None))
+    size = {"r": r, "d": d, "f": free, "g": g}
+
+    def read(name: str, kind: Kind, axes: str) -> Any:
+        return source.read(name, kind, tuple(size[axis] for axis in axes))
+
+    groups = None
+    if g is not None:
+        parts = {name: read(f"group_{name}", *each) for name, each in GROUP_ARRAYS.items()}
+        keys = read("row_keys", "int", "r") if take(header, "has_row_keys", bool) else None
+        if keys is not None and (keys < 0).any():
+            msg = "the field 'row_keys' must hold positions; a negative one is among them"
+            raise UnreadableFile(msg)
+        groups = Groups(**parts, row_keys=keys)
+    fields = {name: read(name, *each) for name, each in ARRAYS.items()}
+    return Explanation(
+        **fields | {"row_outputs": tuple(fields["row_outputs"])},
+        feature_names=names,
+        output_name=take(header, "output_name", str),
+        neighbourhood=neighbourhood,
+        provenance=_provenance(take(header, "provenance", dict)),
+        groups=groups,
+        selected=read("selected", "float", "rd") if take(header, "has_selected", bool) else None,
+    )
+
+
+def check_format(header: Any) -> None:
+    """Whether it is ours, and of a version that we can read."""
+    if type(header) is not dict or header.get("format") != FORMAT:
+        msg = "it holds no explanation; load reads what save has written"
+        raise UnreadableFile(msg)
+    version = take(header, "version", int)
+    if version > VERSION:
+        msg = (
+            f"it has format version {version}, and this smoothlime ({__version__}) reads up to version {VERSION}:"
+            " upgrade smoothlime to read it"
+        )
+        raise UnreadableFile(msg)
+    if version < 1:
+        msg = f"the field 'version' must be at least 1; got {version}"
+        raise UnreadableFile(msg)
+
+
+def _neighbourhood(raw: dict[str, Any], d: int) -> Neighbourhood:
+    fixed = take(raw, "fixed", list)
+    for each in fixed:
+        if type(each) not in (int, str):
+            msg = f"the field 'fixed' must hold positions or names of features; got {shown(each)}"
+            raise UnreadableFile(msg)
+    given = {}
+    for name, dimensions in (("sigma", 1), ("scale", 1), ("covariance", 2)):
+        value = take(raw, name)
+        if value is not None:
+            is_number = name == "sigma" and type(value) is not list
+            given[name] = from_nested(value, "float", () if is_number else (d,) * dimensions, name)
+    if "sigma" not in given:
+        msg = "the field 'sigma' must be a number, or one per feature; got null"
+        raise UnreadableFile(msg)
+    return _checked(Neighbourhood, **given, fixed=fixed)
+
+
+def _provenance(raw: dict[str, Any]) -> Provenance:
+    return Provenance(**{name: read(take(raw, name)) for name, read in PROVENANCE.items()})
+
+
+def _text(name: str) -> Callable[[Any], str]:
+    return lambda raw: take({name: raw}, name, str)
+
+
+def _word(name: str, choices: tuple[str, ...]) -> Callable[[Any], str]:
+    return lambda raw: _checked(check_choice, raw, name, choices)
+
+
+def _count(name: str, at_least: int) -> Callable[[Any], int]:
+    return lambda raw: _checked(check_count, take({name: raw}, name, int), name, at_least=at_least)
+
+
+def _design(raw: Any) -> str:
+    if take({"design": raw}, "design", str) not in DESIGNS:
+        raise newer(f"the design {shown(raw)}")
+    return str(raw)
+
+
+def _confidence(raw: Any) -> float:
+    value = float(take({"confidence": raw}, "confidence", float, int))
+    if not 0 <= value <= 1:
+        msg = f"the field 'confidence' must lie between 0 and 1; got {raw!r}"
+        raise UnreadableFile(msg)
+    return value
+
+
+def _dtype(raw: Any) -> str:
+    try:
+        known = np.dtype(take({"dtype": raw}, "dtype", str)).kind == "f"
+    except (TypeError, ValueError, SyntaxError):  # NumPy parses some strings as lists of fields
+        known = False
+    if not known:
+        msg = f"the field 'dtype' must name a floating type; got {shown(raw)}"
+        raise UnreadableFile(msg)
+    return str(raw)
+
+
+def _versions(raw: Any) -> dict[str, str]:
+    for name in take({"versions": raw}, "versions", dict):
+        take(raw, name, str)
+    return dict(raw)
+
+
+PROVENANCE: dict[str, Callable[[Any], Any]] = {
+    "method": unpack_method,
+    "design": _design,
+    "seed": _count("seed", 0),
+    "draws": _word("draws", ("shared", "independent")),
+    "confidence": _confidence,
+    "guarantee": _word("guarantee", ("approximate", "certified")),
+    "assumes": _text("assumes"),
+    "block": _count("block", 1),
+    "dtype": _dtype,
+    "batch_size": _count("batch_size", 1),
+    "versions": _versions,
+    "library": _text("library"),
+}
+"""Fields of the provenance, and how each is read."""
+
+
+def _plain(value: Any) -> Any:
+    """Mappings and NumPy numbers as JSON has them."""
+    if isinstance(value, np.generic):
+        return value.item()
+    return dict(value) if hasattr(value, "keys") else value
+
+
+def _checked(make: Callable[..., Any], *given: Any, **named: Any) -> Any:
+    """What `make` makes; its complaint, where it has one, is about the file."""
+    try:
+        return make(*given, **named)
+    except UnreadableFile:
+        raise
+    except (SmoothlimeError, ValueError, TypeError, ArithmeticError) as err:
+        raise UnreadableFile(str(err)) from err

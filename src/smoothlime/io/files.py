@@ -1,0 +1,129 @@
+"""`save` and `load`: which format, whole files or none, and errors that name the file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ..errors import InvalidArgument, MissingFile, UnreadableFile, UnwritableFile, WrongType
+from ..explanation import Explanation
+from .as_json import from_json, to_json
+from .as_parquet import from_parquet, to_parquet
+
+WRITERS: dict[str, Callable[[Explanation], bytes]] = {
+    ".json": lambda e: to_json(e).encode("ascii"),
+    ".parquet": to_parquet,
+}
+PARQUET = b"PAR1"
+"""First bytes of a Parquet file."""
+
+
+def save(e: Explanation, path: str | os.PathLike[str]) -> None:
+    """Write an explanation to a .json or .parquet file, whole or not at all."""
+    target = check_destination(path)
+    content = WRITERS[target.suffix.lower()](e)
+    try:
+        _replace(Path(os.path.realpath(target)), content)
+    except OSError as err:
+        msg = f"{str(target)!r} cannot be written: {err.strerror or err}"
+        raise UnwritableFile(msg) from err
+
+
+def check_destination(path: str | os.PathLike[str]) -> Path:
+    """The path, if a file of that name could be written: long work asks before it begins."""
+    target = _path(path)
+    if target.suffix.lower() not in WRITERS:
+        msg = f"path must end in .json or .parquet, which says how to write it; got {str(target)!r}"
+        raise InvalidArgument(msg)
+    if not target.parent.is_dir():
+        msg = f"{str(target)!r} cannot be written: there is no folder {str(target.parent)!r}. Create it first"
+        raise UnwritableFile(msg)
+    if target.is_dir():
+        msg = f"{str(target)!r} cannot be written: it is a folder"
+        raise UnwritableFile(msg)
+    if not os.access(target.parent, os.W_OK):
+        msg = f"{str(target)!r} cannot be written: the folder {str(target.parent)!r} is read-only"
+        raise UnwritableFile(msg)
+    return target
+
+
+def load(path: str | os.PathLike[str]) -> Explanation:
+    """Load an explanation that `Explanation.save` has written, equal to the bit.
+
+    The first bytes tell JSON from Parquet, whatever the file is called. Loading runs no code from the file: every
+    field is checked for its type and shape, and anything else is an `UnreadableFile`.
+
+    Examples
+    --------
+    >>> import tempfile, smoothlime as sl
+    >>> e = sl.explain(lambda a: a.sum(axis=1), [1.0, 2.0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     e.save(f"{folder}/sum.json")
+    ...     again = sl.load(f"{folder}/sum.json")
+    >>> (again.values == e.values).all(), (again.perturbations(0) == e.perturbations(0)).all()
+    (np.True_, np.True_)
+    """
+    source = _path(path)
+    if source.is_dir():
+        msg = f"{str(source)!r} is a folder; give the file in it"
+        raise UnreadableFile(msg)
+    try:
+        return _read(source)
+    except FileNotFoundError as err:
+        msg = f"there is no file {str(source)!r}"
+        raise MissingFile(msg) from err
+    except UnreadableFile as err:
+        msg = f"{str(source)!r} cannot be loaded: {err}"
+        raise UnreadableFile(msg) from err
+    except RecursionError as err:
+        msg = f"{str(source)!r} cannot be loaded: it is nested too deep to be an explanation"
+        raise UnreadableFile(msg) from err
+    except OSError as err:
+        msg = f"{str(source)!r} cannot be read: {err.strerror or err}"
+        raise UnreadableFile(msg) from err
+
+
+def _read(path: Path) -> Explanation:
+    with open(path, "rb") as file:
+        head = file.read(len(PARQUET))
+        file.seek(0)
+        if head == PARQUET:
+            return from_parquet(file)
+        data = file.read()
+    if not data.strip():
+        msg = "it is empty"
+        raise UnreadableFile(msg)
+    if not data.removeprefix(b"\xef\xbb\xbf").lstrip().startswith((b"{", b"[")):
+        msg = "it is neither JSON nor Parquet; load reads what save has written"
+        raise UnreadableFile(msg)
+    return from_json(data)
+
+
+def _path(path: Any) -> Path:
+    if not isinstance(path, str | os.PathLike):
+        msg = f"path must be text or a path; got {path!r}"
+        raise WrongType(msg)
+    if "\0" in str(path) or not str(path):
+        msg = f"path must name a file; got {path!r}"
+        raise InvalidArgument(msg)
+    return Path(path)
+
+
+def _replace(target: Path, content: bytes) -> None:
+    """Write beside the target under a passing name, then rename: a file that was there stays whole until the end."""
+    passing = target.parent / f".smoothlime-{secrets.token_hex(8)}.tmp"
+    try:
+        with open(passing, "xb") as file:
+            file.write(content)
+        if target.exists():
+            shutil.copymode(target, passing)
+        os.replace(passing, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            passing.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,91 @@
+"""Explanations as data frames, in the caller's library."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+
+from .._validate import check_choice
+from ..errors import InvalidArgument, MissingExtra
+from ..explanation import Explanation
+
+LIBRARIES = ("pandas", "polars", "pyarrow")
+
+WIDE = ("prediction", "smoothed", "fidelity", "radius", "converged", "n_samples")
+"""Fields by row that come before the slopes of a wide frame."""
+
+Columns = dict[str, Any]
+
+
+def to_frame(e: Explanation, kind: str, *, library: str | None, confidence: float) -> Any:
+    """A native data frame of the library asked for, of the one the rows came in, or of pandas."""
+    check_choice(kind, "kind", ("tidy", "wide"))
+    columns = _tidy(e, confidence) if kind == "tidy" else _wide(e)
+    backend: Any = _library(e, library)
+    import narwhals as nw
+
+    kinds: dict[str, Any] = {"i": nw.Int64, "f": nw.Float64, "b": nw.Boolean, "O": nw.String}
+    schema = {name: kinds[each.dtype.kind] for name, each in columns.items()}
+    data = {name: each.tolist() if each.dtype.kind == "O" else each for name, each in columns.items()}
+    return nw.from_dict(data, schema, backend=backend).to_native()
+
+
+def _tidy(e: Explanation, confidence: float) -> Columns:
+    """A line per row and perturbed feature."""
+    lower, upper = e.interval(confidence)
+    free = e.factor.free
+    features = np.array(e.feature_names, dtype=object)[free]
+    by_feature = {
+        "x": e.x,
+        "slope": e.values,
+        "standardised": e.standardised,
+        "standard_error": e.standard_error,
+        "lower": lower,
+        "upper": upper,
+        **({} if e.selected is None else {"selected": e.selected}),
+    }
+    return {
+        "row": np.repeat(np.arange(len(e)), len(free)),
+        "output": np.repeat(np.array(e.row_outputs, dtype=object), len(free)),
+        "feature": np.tile(features, len(e)),
+        **{name: each[:, free].ravel() for name, each in by_feature.items()},
+    }
+
+
+def _wide(e: Explanation) -> Columns:
+    """A line per row, two columns per perturbed feature."""
+    columns: Columns = {
+        "row": np.arange(len(e)),
+        "output": np.array(e.row_outputs, dtype=object),
+        **{name: getattr(e, name) for name in WIDE},
+    }
+    for j in e.factor.free:
+        feature = e.feature_names[j]
+        for name, each in ((feature, e.values), (f"{feature}_se", e.standard_error)):
+            if name in columns:
+                msg = (
+                    f"a wide frame would have two columns {name!r}, one of them for feature {feature!r}."
+                    " Use kind='tidy', where names of features are in a column of their own"
+                )
+                raise InvalidArgument(msg)
+            columns[name] = each[:, j]
+    return columns
+
+
+def _library(e: Explanation, asked: str | None) -> str:
+    """Name of a library that is there."""
+    came_in = e.provenance.library
+    name = check_choice(asked, "library", LIBRARIES) if asked is not None else came_in
+    if name not in LIBRARIES:
+        name = "pandas"
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError as err:
+        if err.name != name:
+            raise  # installed but broken: its own error says more than ours
+        others = " or ".join(f"library={each!r}" for each in LIBRARIES if each != name)
+        msg = f"{name} is needed to make this data frame. Install it with: pip install {name}; or ask for {others}"
+        raise MissingExtra(msg) from err
+    return name

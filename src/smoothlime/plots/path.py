@@ -1,0 +1,298 @@
+"""A σ path as text, as tables for a notebook and for rich, and as curves with bands over fidelity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._optional import require
+from .._types import Array
+from .._validate import check_count
+from ..errors import InvalidArgument
+from .bars import label
+from .text import CONFIDENCE, number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ..sigma_path import SigmaPath
+
+MOST_SLOPES = 4
+"""Features in a table; a line must fit on a screen."""
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+"""Okabe and Ito (2008): told apart by colour-blind readers too."""
+
+STYLES = ("-", "--", ":", "-.")
+"""One after the other, when there are more features than colours."""
+
+INK, RULE = "#222222", "#b5b5b5"
+
+
+# ---- tables
+
+
+def as_text(path: SigmaPath) -> str:
+    """A line per σ: F(x), fidelity and the largest slopes with their half-widths."""
+    head, body = _table(path)
+    wide = [max(map(len, column)) for column in zip(head, *body, strict=True)]
+    lines = [
+        "  " + "  ".join(cell.ljust(w) for cell, w in zip(row, wide, strict=True)).rstrip() for row in (head, *body)
+    ]
+    return "\n".join([_headline(path), *lines, *(f"  {note}" for note in _left_out(path)), "", footer(path)])
+
+
+def as_html(path: SigmaPath) -> str:
+    """The same as an HTML table; every name is escaped."""
+    head, body = _table(path)
+    titles = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+    rows = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in body)
+    notes = "".join(f"<p>{escape(note)}</p>" for note in _left_out(path))
+    return (
+        f"<div><p>{escape(_headline(path))}</p><table><thead><tr>{titles}</tr></thead><tbody>{rows}</tbody></table>"
+        f"{notes}<p><small>{escape(footer(path))}</small></p></div>"
+    )
+
+
+def as_rich(path: SigmaPath) -> Any:
+    """The same as a table for rich."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    head, body = _table(path)
+    table = Table(title=Text(_headline(path)), title_justify="left")
+    for cell in head:
+        table.add_column(Text(cell), justify="right")
+    for row in body:
+        table.add_row(*(Text(cell) for cell in row))
+    return Group(table, *(Text(note) for note in _left_out(path)), Text(footer(path)))
+
+
+def footer(path: SigmaPath) -> str:
+    """How the numbers came about."""
+    e = path[0]
+    kind = "indicative: fewer than 256 draws" if e.is_indicative.any() else "approximate"
+    return f"{_drawn(path)}, seed {e.seed}; ± is a {CONFIDENCE:.0%} interval at each σ ({kind})"
+
+
+def _drawn(path: SigmaPath) -> str:
+    e = path[0]
+    design = "" if e.design == e.method else f"{e.design} "
+    return f"{e.method}, the same {int(e.n_samples[0]):,} {design}draws at every σ"
+
+
+def _headline(path: SigmaPath) -> str:
+    return f"slopes of {path.output_name!r} per unit, against σ; f(x) = {path.prediction:.4g}"
+
+
+def _table(path: SigmaPath) -> tuple[list[str], list[list[str]]]:
+    """Titles and cells; F(x) and fidelity only where the method sees them."""
+    chosen = _largest(path)[:MOST_SLOPES]
+    reach = np.concatenate([e.half_width(1 - CONFIDENCE) for e in path])
+    is_seen = np.isfinite(path.smoothed).any()
+    head = ["σ", *(("F(x)", "fidelity") if is_seen else ()), *(_flat(path.feature_names[j]) for j in chosen)]
+    body = []
+    for i, (values, smoothed, fidelity) in enumerate(zip(path.values, path.smoothed, path.fidelity, strict=True)):
+        seen = (f"{smoothed:.4g}", f"{fidelity:.0%}") if is_seen else ()
+        # rounding is not a number to read
+        is_none = (np.abs(values) + reach[i]) * path[i].std < 1e-12 * np.nanmax(np.abs(path[i].standardised))
+        shown = (number(*(0.0, 0.0) if is_none[j] else (values[j], reach[i, j])) for j in chosen)
+        body.append([f"{path.sigmas[i]:.4g}", *seen, *shown])
+    return head, body
+
+
+def _left_out(path: SigmaPath) -> list[str]:
+    free, d = len(_largest(path)), len(path.feature_names)
+    notes = []
+    if free > MOST_SLOPES:
+        notes.append(f"... and {_count(free - MOST_SLOPES, 'smaller one')}")
+    if free < d:
+        notes.append(f"({_count(d - free, 'feature')} held fixed)")
+    return notes
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n:,} {what}{'s' * (n != 1)}"
+
+
+def _flat(name: str) -> str:
+    return " ".join(name.split())
+
+
+def _largest(path: SigmaPath) -> list[int]:
+    """Features that were perturbed, by the largest share of the explanation they have at any σ.
+
+    Shares, |w_j|√Σ_jj over the length of all: standardised slopes grow with σ, so that their largest would be a matter
+    of the widest neighbourhood alone.
+    """
+    slopes = np.abs(path.standardised)
+    length = np.sqrt(np.nansum(slopes**2, axis=1, keepdims=True))
+    share = np.divide(slopes, length, out=slopes, where=length > 0).max(axis=0)
+    return [int(j) for j in np.argsort(-np.nan_to_num(share, nan=-1.0), kind="stable") if np.isfinite(share[j])]
+
+
+# ---- the picture
+
+
+def curves(
+    path: SigmaPath,
+    features: Sequence[int | str] | int | str | None = None,
+    *,
+    most: int = 6,
+    confidence: float = 0.95,
+    ax: Sequence[Axes] | None = None,
+) -> np.ndarray[Any, np.dtype[Any]]:
+    """Slopes with bands, and fidelity below, against σ: an array of the two Axes, whatever is drawn.
+
+    Slopes are per unit; where the neighbourhood has scales, per scale of each feature, so that features of different
+    units share an axis. Standardised slopes would grow with σ even for a linear model.
+    """
+    chosen = _largest(path)[: check_count(most, "most")] if features is None else _positions(path, features)
+    slopes, fidelity = _panels(path, ax, len(chosen))
+    is_log = path.sigmas[-1] > 10 * path.sigmas[0]
+    for panel in (slopes, fidelity):
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.margins(x=0.02)
+        if is_log:
+            _log_axis(panel, path.sigmas)
+    _slopes(path, slopes, chosen, confidence)
+    _fidelity(path, fidelity)
+    steps, per = _units(path)
+    left_out = len(_largest(path)) - len(chosen)
+    rest = f"; {_count(left_out, 'other slope')} not shown" if left_out else ""
+    slopes.set_title(f"{label(path.output_name)}: f(x) = {path.prediction:.3g}", loc="left")
+    slopes.set_ylabel(f"slope per {per}")
+    slopes.tick_params(axis="x", labelbottom=False)
+    fidelity.set_xlabel(f"σ, {steps}\n{_drawn(path)}; {confidence:.0%} bands{rest}")
+    slopes.figure.align_ylabels([slopes, fidelity])
+    return np.array([slopes, fidelity])
+
+
+def _panels(path: SigmaPath, ax: Sequence[Axes] | None, names: int) -> tuple[Any, Any]:
+    pyplot: Any = require("matplotlib.pyplot", extra="plot", to="draw a path")
+    if ax is None:
+        upper, lower = max(3.2, 0.2 * names), 1.1 if np.isfinite(path.fidelity).any() else 0.4
+        _, ax = pyplot.subplots(
+            2, sharex=True, figsize=(7.2, upper + lower + 1.1), layout="constrained", height_ratios=(upper, lower)
+        )
+    if not isinstance(ax, Sequence | np.ndarray) or len(ax) != 2:
+        msg = f"ax must be two Axes, for slopes and for fidelity: plt.subplots(2, sharex=True)[1]; got {ax!r}"
+        raise InvalidArgument(msg)
+    return ax[0], ax[1]
+
+
+def _slopes(path: SigmaPath, panel: Any, chosen: list[int], confidence: float) -> None:
+    unit = path[0].std[chosen] / path.sigmas[0]
+    middle = path.values[:, chosen] * unit
+    lower, upper = (end[:, chosen] * unit for end in path.interval(confidence))
+    panel.axhline(0, color=INK, linewidth=0.8)
+    looks = []
+    for i in range(len(chosen)):
+        colour, style = COLOURS[i % len(COLOURS)], STYLES[i // len(COLOURS) % len(STYLES)]
+        name = label(path.feature_names[chosen[i]], 24)
+        panel.fill_between(path.sigmas, lower[:, i], upper[:, i], color=colour, alpha=0.2, linewidth=0)
+        if len(path) == 1:  # a band of no width: bars instead
+            ends = [middle[:, i] - lower[:, i], upper[:, i] - middle[:, i]]
+            panel.errorbar(path.sigmas, middle[:, i], yerr=ends, color=colour, capsize=3)
+        marker = "o" if len(path) <= 25 else None
+        panel.plot(
+            path.sigmas, middle[:, i], linestyle=style, marker=marker, markersize=3, color=colour, linewidth=1.6,
+            label=name,
+        )  # fmt: skip
+        looks.append((name, colour, style))
+    _name_ends(panel, middle[-1], looks, path.sigmas[-1])
+
+
+def _name_ends(panel: Any, heights: Array, looks: list[tuple[str, str, str]], end: float) -> None:
+    """Names to the right of the curves, pushed apart where curves end close together, with a line to each."""
+    low, high = panel.get_ylim()
+    panel.set_ylim(low, high)  # names are placed for these limits
+    places = low + (high - low) * spread((heights - low) / (high - low), min(0.065, 1 / len(heights)))
+    beside = panel.get_yaxis_transform()  # x as a share of the panel, y in data
+    for (name, colour, style), height, place in zip(looks, heights, places, strict=True):
+        panel.annotate(
+            "", xy=(end, height), xycoords="data", xytext=(1.035, place), textcoords=beside, annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.8, "shrinkA": 0, "shrinkB": 0},
+        )  # fmt: skip
+        panel.plot([1.035, 1.065], [place, place], color=colour, linestyle=style, transform=beside, clip_on=False)
+        panel.text(1.075, place, name, color=INK, fontsize=9, va="center", transform=beside)
+
+
+def spread(heights: Array, gap: float) -> Array:
+    """Heights between 0 and 1, moved as little as it takes to lie `gap` apart, in the same order."""
+    order = np.argsort(heights, kind="stable")
+    # least squares under an order (isotonic regression): neighbours that collide are pooled, at the mean of the pool
+    pools: list[tuple[float, int]] = []
+    for height, rank in zip(heights[order], range(len(heights)), strict=True):
+        pools.append((float(height) - gap * rank, 1))
+        while len(pools) > 1 and pools[-2][0] >= pools[-1][0]:
+            (one, m), (two, n) = pools[-2:]
+            pools[-2:] = [((one * m + two * n) / (m + n), m + n)]
+    apart = np.empty(len(heights))
+    lowest = np.repeat([mean for mean, _ in pools], [n for _, n in pools]).clip(0, 1 - gap * (len(heights) - 1))
+    apart[order] = lowest + gap * np.arange(len(heights))
+    return apart
+
+
+def _fidelity(path: SigmaPath, panel: Any) -> None:
+    panel.set_ylabel("fidelity")
+    panel.set_ylim(-0.03, 1.05)
+    if not np.isfinite(path.fidelity).any():
+        panel.set_ylabel("")
+        panel.set_yticks([])
+        panel.spines["left"].set_visible(False)
+        note = f"{path[0].method} does not see fidelity; method='clime' does"
+        panel.text(0.5, 0.5, note, ha="center", va="center", color=INK, fontsize=9, transform=panel.transAxes)
+        return
+    panel.axhline(1, color=RULE, linewidth=0.8)
+    panel.plot(path.sigmas, path.fidelity, color=INK, marker="o" if len(path) <= 25 else None, markersize=3)
+    panel.set_yticks([0, 0.5, 1])
+
+
+def _log_axis(panel: Any, sigmas: Array) -> None:
+    """Plain numbers at 1, 2 and 5, or at powers of ten over many decades."""
+    ticker: Any = require("matplotlib.ticker", extra="plot", to="draw a path")
+    panel.set_xscale("log")
+    is_long = sigmas[-1] > 3_000 * sigmas[0]
+    panel.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0,) if is_long else (1.0, 2.0, 5.0), numticks=20))
+    panel.xaxis.set_major_formatter(ticker.FuncFormatter(lambda sigma, _: f"{sigma:g}"))
+    panel.xaxis.set_minor_locator(ticker.NullLocator())
+
+
+def _units(path: SigmaPath) -> tuple[str, str]:
+    """What one unit of σ is, and what the slopes drawn are per."""
+    around = path[0].neighbourhood
+    if np.ndim(around.sigma) or around.sigma != path.sigmas[0]:
+        return "in multiples of the neighbourhood given", "standard deviation of the neighbourhood given"
+    if around.covariance is not None:
+        return "in standard deviations of the covariance given", "standard deviation of each feature"
+    if around.scale is not None:
+        return "in scales of each feature", "scale of each feature"
+    return "standard deviation of the neighbourhood", "unit of each feature"
+
+
+def _positions(path: SigmaPath, features: Sequence[int | str] | int | str) -> list[int]:
+    several = [features] if isinstance(features, str | int | np.integer) else list(features)
+    names = path.feature_names
+    positions = []
+    for each in several:
+        if isinstance(each, str) and each in names:
+            position = names.index(each)
+        elif isinstance(each, int | np.integer) and not isinstance(each, bool) and 0 <= each < len(names):
+            position = int(each)
+        else:
+            shown = ", ".join(map(repr, names[:6])) + (", ..." if len(names) > 6 else "")
+            msg = f"features names {each!r}, which is no feature; the {len(names)} features are {shown}"
+            raise InvalidArgument(msg)
+        if np.isnan(path.values[0, position]):
+            msg = f"features names {each!r}, which was held fixed and has no slope"
+            raise InvalidArgument(msg)
+        positions.append(position)
+    if not positions:
+        msg = "features is empty; name at least one, or leave it out for the largest"
+        raise InvalidArgument(msg)
+    return positions

@@ -1,0 +1,134 @@
+"""`smoothlime explain`: tables in, explanations out."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import smoothlime as sl
+from smoothlime.cli import main
+
+MODELS = """
+import numpy as np
+import pandas as pd
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+line = lambda a: 3 * a[:, 0] - a[:, 1]
+wave = lambda a: np.sin(20 * a[:, 0]) + 0 * a[:, 1]
+
+table = pd.DataFrame({"age": [20.0, 40.0, 60.0, 30.0], "debt": [1.0, 5.0, 2.0, 9.0], "city": ["a", "b", "a", "b"]})
+prepare = ColumnTransformer([("n", StandardScaler(), ["age", "debt"]), ("w", OneHotEncoder(), ["city"])])
+mixed = make_pipeline(prepare, LinearRegression()).fit(table, 2 * table["age"] - table["debt"] + (table["city"] == "b"))
+"""
+MIXED = "age,debt,city\n20,1,a\n40,5,b\n60,2,a\n"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "explained_models.py").write_text(MODELS)
+    (tmp_path / "rows.csv").write_text("age,debt\n1,2\n3,5\n2,8\n")
+    (tmp_path / "mixed.csv").write_text(MIXED)
+    return tmp_path
+
+
+def explain(folder, model, *more, table="rows.csv"):
+    arguments = ["explain", f"explained_models:{model}", str(folder / table), "--path", str(folder), *more]
+    return CliRunner().invoke(main, arguments)
+
+
+@pytest.mark.parametrize("suffix", ["json", "parquet"])
+def test_rows_are_explained_into_a_file(folder, suffix):
+    out = folder / f"explained.{suffix}"
+    done = explain(folder, "line", "-o", str(out))
+    assert done.exit_code == 0, done.output
+    assert done.output == f"wrote {out}: 3 rows, differences, differences draws, seed 0\n"
+    e = sl.load(out)
+    np.testing.assert_allclose(e.values, [[3, -1]] * 3, atol=1e-9)
+    assert e.feature_names == ("age", "debt")
+    np.testing.assert_allclose(e.std, 0.5 * np.std([[1, 2], [3, 5], [2, 8]], axis=0, ddof=1))
+
+
+def test_a_mixed_table_keeps_its_text(folder):
+    out = folder / "explained.json"
+    done = explain(folder, "mixed", "--out", str(out), table="mixed.csv")
+    assert done.exit_code == 0, done.output
+    e = sl.load(out)
+    np.testing.assert_allclose(e.values, [[2, -1, np.nan]] * 3, atol=1e-9)
+    assert e.neighbourhood.fixed == ("city",)
+
+
+def test_parquet_tables_are_read(folder):
+    import pandas as pd
+
+    pd.read_csv(folder / "mixed.csv").to_parquet(folder / "mixed.parquet")
+    ways = [explain(folder, "mixed", "--samples", "64", table=f"mixed.{each}").output for each in ("csv", "parquet")]
+    assert ways[0] == ways[1]
+    assert "+2" in ways[0]
+
+
+def test_without_a_file_the_explanations_are_printed(folder):
+    done = explain(folder, "line", "--samples", "64", "--rows", "1", "--raw-units", "--sigma", "0.1")
+    assert done.exit_code == 0
+    assert "+3.0000" in done.output
+    assert "debt" in done.output
+
+
+def test_scales_may_come_from_another_file(folder):
+    (folder / "background.csv").write_text("debt,age\n0,0\n0,20\n4,20\n")
+    out = folder / "explained.json"
+    done = explain(folder, "line", "--background", str(folder / "background.csv"), "--sigma", "1", "-o", str(out))
+    assert done.exit_code == 0, done.output
+    np.testing.assert_allclose(sl.load(out).std, [np.std([0, 20, 20], ddof=1), np.std([0, 0, 4], ddof=1)])
+
+
+def test_columns_can_be_held_fixed(folder):
+    out = folder / "explained.json"
+    assert explain(folder, "line", "--fixed", "debt", "-o", str(out)).exit_code == 0
+    assert sl.load(out).neighbourhood.fixed == ("debt",)
+
+
+def test_rows_that_do_not_converge_are_named(folder):
+    out = folder / "explained.json"
+    done = explain(folder, "wave", "--max-samples", "256", "--raw-units", "--sigma", "1", "-o", str(out))
+    assert done.exit_code == 0
+    assert "smoothlime: 3 of 3 rows did not reach the tolerance for 'output' within 256 draws" in done.stderr
+    assert "3 did not reach the tolerance" in done.stdout
+    assert not sl.load(out).converged.any()
+
+
+@pytest.mark.parametrize(
+    ("more", "table", "message"),
+    [
+        (("-o", "explained.txt"), "rows.csv", "path must end in .json or .parquet"),
+        (("-o", "nowhere/explained.json"), "rows.csv", "there is no folder 'nowhere'"),
+        (("--rows", "0"), "rows.csv", "--rows must be a whole number >= 1"),
+        (("--method", "magic"), "rows.csv", "method must be one of"),
+        ((), "absent.csv", "there is no file"),
+        ((), "one.csv", "X must have at least 2 rows"),
+        ((), "twice.csv", "has two columns named 'a'"),
+        ((), "binary.csv", "cannot be read as CSV"),
+        ((), "mixed.csv", "given a pandas data frame, since X has columns that hold no numbers: 'city'"),
+    ],
+)
+def test_bad_input_is_named(folder, more, table, message):
+    (folder / "one.csv").write_text("a,b\n1,2\n")
+    (folder / "twice.csv").write_text("a,a\n1,2\n3,4\n")
+    (folder / "binary.csv").write_bytes(b"a,b\n\xff\xfe,2\n")
+    done = explain(folder, "line", *more, table=table)
+    assert done.exit_code == 2, done.output
+    assert message in done.output
+    assert "Traceback" not in done.output
+
+
+def test_as_a_process(folder):
+    command = [sys.executable, "-m", "smoothlime", "explain", "explained_models:line", str(folder / "rows.csv")]
+    done = subprocess.run(
+        [*command, "--path", str(folder), "-o", str(folder / "e.json")], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert sl.load(folder / "e.json").values.shape == (3, 2)
