@@ -11,6 +11,8 @@ Each error is also the built-in error it resembles, so `except ValueError` keeps
     ├── ModelError (RuntimeError)             the model raised, or returned what we cannot use
     │   └── NotDeterministic                  the same points gave two answers
     ├── SingularFit (ArithmeticError)         the least-squares problem has no single answer
+    ├── UnreadableFile (ValueError)           a file is damaged, or is not what it should be
+    ├── DataUnavailable (OSError)             a data set is neither here nor to be had
     └── MissingExtra (ImportError)            an optional dependency is not installed
 
     SmoothlimeWarning (UserWarning)
@@ -57,6 +59,14 @@ class NotDeterministic(ModelError):
 
 class SingularFit(SmoothlimeError, ArithmeticError):
     """The local least-squares problem has no single answer."""
+
+
+class UnreadableFile(SmoothlimeError, ValueError):
+    """A file is damaged, or is not what it should be."""
+
+
+class DataUnavailable(SmoothlimeError, OSError):
+    """A data set is neither on this machine nor to be had from its archive."""
 
 
 class MissingExtra(SmoothlimeError, ImportError):

@@ -30,5 +30,5 @@ def test_every_error_is_ours_and_the_builtin_it_resembles():
             assert issubclass(kind, errors.SmoothlimeWarning)
         elif kind is not errors.SmoothlimeError:
             assert issubclass(kind, errors.SmoothlimeError)
-            assert issubclass(kind, ValueError | TypeError | RuntimeError | ImportError | ArithmeticError)
+            assert issubclass(kind, ValueError | TypeError | RuntimeError | ImportError | ArithmeticError | OSError)
         assert kind.__name__ in errors.__doc__
