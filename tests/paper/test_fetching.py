@@ -241,3 +241,21 @@ def test_the_cache_lies_where_the_system_keeps_such_files(monkeypatch, platform,
 
 def test_archives_are_asked_over_https():
     assert all(source.url.startswith("https://archive.ics.uci.edu/") for source in (SHOPPING, BANKRUPTCY))
+
+
+def test_a_file_that_may_not_be_read_is_named(folder, monkeypatch):
+    (folder / SOURCE.raw_name).write_bytes(CONTENT)
+
+    def forbidden(self, mode):
+        raise PermissionError("not yours")
+
+    monkeypatch.setattr(Path, "open", forbidden)
+    with pytest.raises(DataUnavailable, match=rf"{SOURCE.raw_name} is there but cannot be read: not yours"):
+        fetch(SOURCE)
+
+
+def test_a_long_download_shows_what_it_is(archive, monkeypatch, capsys):
+    monkeypatch.setattr("smoothlime._progress.SHOW_AFTER", -1.0)
+    archive(zipped(**{SOURCE.raw_name: CONTENT}))
+    fetch(SOURCE, progress=True)
+    assert f"downloading {SOURCE.raw_name}" in capsys.readouterr().err
