@@ -10,11 +10,11 @@ STAMP   := $(VENV)/.installed
 PENDING := $(VENV)/.installing
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test docs bench format clean
+.PHONY: help install demo test test-data docs bench format clean
 
 help: ## list the targets
-	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1|\2/p' Makefile | while IFS='|' read -r name what; do \
-		printf '%-16s%s\n' "$$name" "$$what"; done
+	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1|\2/p' Makefile | while IFS='|' read -r name what; do \
+		printf '%-18s%s\n' "$$name" "$$what"; done
 	@echo 'PYTHON=... chooses the interpreter for .venv (3.11 or newer).'
 
 install: $(STAMP) ## create or update .venv with all that development needs
@@ -54,6 +54,9 @@ test: install ## all checks: format, lint, types, tests and doctests
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest # finding no test at all is exit status 5, a failure
+
+test-data: install ## tests on the real data files of the paper; fails unless SMOOTHLIME_DATA names their folder
+	$(BIN)/python -m pytest tests/data
 
 docs: install ## build the documentation; a warning is an error
 	$(BIN)/sphinx-build -E -W --keep-going -b html docs docs/_build/html # -E: no page is taken from an earlier build

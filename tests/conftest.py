@@ -9,6 +9,8 @@ import torch
 
 from smoothlime import CLime, Differences, Lime, Neighbourhood, SmoothGrad, Stein
 
+collect_ignore = ["data"]  # needs files that are not part of the repository: `make test-data` names it
+
 torch.set_num_threads(1)  # the networks here are tiny: threads would only wait for each other
 
 METHODS = (SmoothGrad, CLime, Stein, Differences)

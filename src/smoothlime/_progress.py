@@ -17,14 +17,15 @@ Report = Callable[[int, int], None]
 
 
 class Progress:
-    """Counts model evaluations and shows them: a bar, a callable (done, total), or nothing."""
+    """Counts model evaluations (or bytes) and shows them: a bar, a callable (done, total), or nothing."""
 
-    def __init__(self, progress: Any, total: int) -> None:
+    def __init__(self, progress: Any, total: int, *, label: str = "explaining") -> None:
         if not (progress in ("auto", True, False, None) or callable(progress)):
             msg = f"progress must be 'auto', True, False or a callable (done, total); got {progress!r}"
             raise InvalidArgument(msg)
         self.total = total
         self.done = 0
+        self._label = label
         self._report: Report | None = progress if callable(progress) else None
         self._bar: Any = None
         self._wanted = progress is True or (progress == "auto" and _is_watched())
@@ -57,7 +58,7 @@ class Progress:
             self._report(self.done, self.total)
         elif self._wanted and (self._bar is not None or time.monotonic() - self._started > SHOW_AFTER):
             if self._bar is None:
-                self._bar = _bar(self.total)
+                self._bar = _bar(self.total, self._label)
                 n = self.done
             self._bar.update(n)
 
@@ -66,7 +67,7 @@ def _is_watched() -> bool:
     return sys.stderr.isatty() or "ipykernel" in sys.modules
 
 
-def _bar(total: int) -> Any:
+def _bar(total: int, label: str) -> Any:
     import click
 
     class Visible:
@@ -82,4 +83,4 @@ def _bar(total: int) -> Any:
             return True
 
     visible: Any = Visible()  # writes and flushes, which is all click needs
-    return click.progressbar(length=total, label="explaining", file=visible, show_pos=False)
+    return click.progressbar(length=total, label=label, file=visible, show_pos=False)

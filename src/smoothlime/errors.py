@@ -11,9 +11,10 @@ Each error is also the built-in error it resembles, so `except ValueError` keeps
     ├── ModelError (RuntimeError)             the model raised, or returned what we cannot use
     │   └── NotDeterministic                  the same points gave two answers
     ├── SingularFit (ArithmeticError)         the least-squares problem has no single answer
-    ├── UnreadableFile (ValueError)           a file is no explanation, or damaged, or from a newer version
+    ├── UnreadableFile (ValueError)           a file is not what it should be, or damaged, or from a newer version
     │   └── MissingFile (FileNotFoundError)   there is no such file
     ├── UnwritableFile (OSError)              a file cannot be written where it was asked for
+    ├── DataUnavailable (OSError)             a data set is neither here nor to be had
     └── MissingExtra (ImportError)            an optional dependency is not installed
 
     SmoothlimeWarning (UserWarning)
@@ -63,7 +64,7 @@ class SingularFit(SmoothlimeError, ArithmeticError):
 
 
 class UnreadableFile(SmoothlimeError, ValueError):
-    """A file holds no explanation that this version can read, or is damaged."""
+    """A file is not what it should be, or damaged, or from a newer version."""
 
 
 class MissingFile(UnreadableFile, FileNotFoundError):
@@ -72,6 +73,10 @@ class MissingFile(UnreadableFile, FileNotFoundError):
 
 class UnwritableFile(SmoothlimeError, OSError):
     """A file cannot be written where it was asked for."""
+
+
+class DataUnavailable(SmoothlimeError, OSError):
+    """A data set is neither on this machine nor to be had from its archive."""
 
 
 class MissingExtra(SmoothlimeError, ImportError):

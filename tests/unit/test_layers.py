@@ -12,7 +12,7 @@ LAYERS = [
     {"estimators"},
     {"choices", "sampling", "explain", "sigma_path", "guarantees"},
     {"testing", "io", "plots"},
-    {"cli", "__init__", "__main__"},
+    {"paper", "cli", "__init__", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
