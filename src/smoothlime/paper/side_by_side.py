@@ -36,8 +36,8 @@ NOTES = (
     "Seconds are wall clock per explanation after one to warm up; gradient, integrated gradients and ours explain all"
     " rows in one call, the others one row at a time.",
     "Neighbours move every feature. A feature with few values then lies between them, in a bin of LIME that may hold no"
-    " training row: its weight rests on one point, and LIME's robustness on such data says more about the bins than about"
-    " the network.",
+    " training row: its weight rests on one point, and LIME's robustness on such data says more about the bins than"
+    " about the network.",
     "Rows whose attribution is zero in every feature have no shape; they are left out, and counted in flat_rows.",
 )
 
