@@ -12,7 +12,7 @@ LAYERS = [
     {"estimators"},
     {"choices", "sampling", "explain", "guarantees"},
     {"testing", "plots"},
-    {"cli", "__init__"},
+    {"paper", "cli", "__init__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
