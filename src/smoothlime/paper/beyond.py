@@ -135,8 +135,8 @@ def lipschitz(study: Study) -> dict[str, Any]:
     return {
         "title": "How much explanations move when rows move",
         "caption": "Change of the explanation (L2) over the distance between two rows, σ = 1. First panel: for"
-        " f(x) = |x| the ratio exceeds the constant of Theorem 2 by a factor of up to 1.596 and attains the corrected one. Others:"
-        " test rows of the networks and steps in random directions, shared draws, against the constants with the"
+        " f(x) = |x| the ratio exceeds the constant of Theorem 2 by a factor of up to 1.596 and attains the corrected"
+        " one. Others: test rows of the networks and steps in random directions, shared draws, against the constants with the"
         " network's own gradient bound G (product of spectral norms) and with the range of a probability.",
         "paper": "beyond the paper",
         "panels": panels,
@@ -287,7 +287,8 @@ def _theorem_3(study: Study) -> dict[str, Any]:
     """The scaling argument: units in which the theorem asks for n ~ ε^-4/3, where any estimate needs ε^-2.
 
     With x = σ = s = ε^-1/3 and the accuracy ε/s, all four terms of the theorem are ε^2/3 or larger, so that with C = 1
-    it asks for ε^-4/3·ln(1/δ) draws. In units of σ this is the accuracy ε of a slope at x = σ = 1, which is how it is run.
+    it asks for ε^-4/3·ln(1/δ) draws. In units of σ this is the accuracy ε of a slope at x = σ = 1, which is
+    how it is run.
     """
     eps = 0.01
     n = ceil(eps ** (-4 / 3) * log(1 / DELTA))

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ..guarantees import plan
 from . import beyond, datasets
 from .beyond import DELTA
 from .figures import title_of
@@ -223,7 +224,7 @@ def _as_low_as_100(study: Study) -> Finding:
 
 def _below_the_bounds(study: Study) -> Finding:
     needed = {
-        name: beyond.plan(
+        name: plan(
             "stein", eps=0.1, d=study.data[name].x_test.shape[1], output_range=(0, 1), confidence=1 - DELTA
         ).n_samples
         for name in NAMES

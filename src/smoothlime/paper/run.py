@@ -108,7 +108,7 @@ def prepare(scale: Scale, seed: int, folder: Path | None, say: Say = print) -> S
         try:
             data[name] = getattr(datasets, name)()
         except DataUnavailable as error:
-            data[name] = datasets.stand_in(name)
+            data[name] = datasets.stand_in(name)  # type: ignore[arg-type]  # Simulated is made here, never fetched
             say(f"!! {error}\n!! A stand-in takes its place; every number from it is labelled so.")
     trained = {
         (name, quality): networks.train(data[name], **networks.RECIPES[name][quality])
@@ -144,7 +144,8 @@ def peers(study: Study) -> dict[str, Any]:
         "title": "Side by side with other explainers",
         "caption": f"{study.scale.peer_rows} test rows of each data set, the good networks, σ² = 1. Attributions of"
         " different kinds (slopes, contributions) are compared by the rank of their size and by their shape, each"
-        " scaled to L1 length 1. Stability: spread over seeds. Robustness: largest distance to five neighbours N(x, 0.01·I).",
+        " scaled to L1 length 1. Stability: spread over seeds. Robustness: largest distance to five neighbours"
+        " N(x, 0.01·I).",
         "paper": "beyond the paper",
         "panels": panels,
     }
