@@ -10,7 +10,7 @@ STAMP   := $(VENV)/.installed
 PENDING := $(VENV)/.installing
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-data docs bench format clean
+.PHONY: help install demo test test-data reproduce docs bench format clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1|\2/p' Makefile | while IFS='|' read -r name what; do \
@@ -57,6 +57,9 @@ test: install ## all checks: format, lint, types, tests and doctests
 
 test-data: install ## tests on the real data files of the paper; fails unless SMOOTHLIME_DATA names their folder
 	$(BIN)/python -m pytest tests/data
+
+reproduce: install ## redo the paper's figures, test its claims, write report/index.html; half an hour
+	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/smoothlime reproduce --out report
 
 docs: install ## build the documentation; a warning is an error
 	$(BIN)/sphinx-build -E -W --keep-going -b html docs docs/_build/html # -E: no page is taken from an earlier build

@@ -136,7 +136,8 @@ def lipschitz(study: Study) -> dict[str, Any]:
         "title": "How much explanations move when rows move",
         "caption": "Change of the explanation (L2) over the distance between two rows, σ = 1. First panel: for"
         " f(x) = |x| the ratio exceeds the constant of Theorem 2 by a factor of up to 1.596 and attains the corrected"
-        " one. Others: test rows of the networks and steps in random directions, shared draws, against the constants with the"
+        " one. Others: test rows of the networks and steps in random directions, shared draws, against the constants"
+        " with the"
         " network's own gradient bound G (product of spectral norms) and with the range of a probability.",
         "paper": "beyond the paper",
         "panels": panels,

@@ -301,9 +301,7 @@ def _smaller_variance_faster(study: Study) -> Finding:
             found = study.equivalence(name, variance=variance, protocol="paper")
             shares.append(found.at(100) / found.size)
         held += int(shares[0] < shares[1] < shares[2])
-        numbers[name] = (
-            " < ".join(f"{share:.1%}" for share in shares) if held else " / ".join(f"{share:.1%}" for share in shares)
-        )
+        numbers[name] = " / ".join(f"{share:.1%}" for share in shares)
     return Finding(
         count(held, len(NAMES)),
         _listed(study, numbers),

@@ -42,7 +42,7 @@ def steps() -> dict[str, Figure]:
         "convergence": beyond.convergence,
         "lipschitz": beyond.lipschitz,
         "regularised": beyond.regularised,
-        "peers": peers,
+        **{f"peers-{name}": partial(peers, name=name) for name in NAMES},
     }
 
 
@@ -126,28 +126,27 @@ def prepare(scale: Scale, seed: int, folder: Path | None, say: Say = print) -> S
     return Study(scale, seed, data, trained, store)
 
 
-def peers(study: Study) -> dict[str, Any]:
-    """Other explainers on the same rows and networks."""
-    panels = []
-    for name in NAMES:
-        data = study.data[name]
-        found = study.keep(
-            f"peers-{name}",
-            lambda name=name, data=data: side_by_side.side_by_side(  # type: ignore[misc]
-                study.network(name).model, data.x_train, study.rows(name, study.scale.peer_rows), target=TARGET,
-                sigma=1.0, feature_names=data.feature_names, seeds=study.scale.peer_seeds,
-                n_samples=study.scale.peer_samples, neighbours=5, seed=study.seed,
-            ),
-        )  # fmt: skip
-        panels += side_by_side.panels(found, title_of(study, name))
+def peers(study: Study, name: str) -> dict[str, Any]:
+    """Other explainers on the same rows and network."""
+    data = study.data[name]
+    found = study.keep(
+        f"peers-{name}",
+        lambda: side_by_side.side_by_side(
+            study.network(name).model, data.x_train, study.rows(name, study.scale.peer_rows), target=TARGET,
+            sigma=1.0, feature_names=data.feature_names, seeds=study.scale.peer_seeds,
+            n_samples=study.scale.peer_samples, neighbours=5, seed=study.seed,
+        ),
+    )  # fmt: skip
+    title = title_of(study, name)
     return {
-        "title": "Side by side with other explainers",
-        "caption": f"{study.scale.peer_rows} test rows of each data set, the good networks, σ² = 1. Attributions of"
-        " different kinds (slopes, contributions) are compared by the rank of their size and by their shape, each"
-        " scaled to L1 length 1. Stability: spread over seeds. Robustness: largest distance to five neighbours"
-        " N(x, 0.01·I).",
+        "title": f"Side by side with other explainers on {title}",
+        "caption": f"{found['rows']} test rows, the good network, σ² = 1. Attributions of different kinds (slopes,"
+        " contributions) are compared by the rank of their size and by their shape, each scaled to L1 length 1. Change"
+        " with the seed: spread over seeds. Change with the row: largest distance to five neighbours N(x, 0.01·I), all"
+        " with the same draws. " + found["notes"][0],
+        "settings": found["settings"],
         "paper": "beyond the paper",
-        "panels": panels,
+        "panels": side_by_side.panels(found, title),
     }
 
 

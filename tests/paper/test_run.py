@@ -1,0 +1,135 @@
+"""The run: every figure, the store that lets it go on, and the command line."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from smoothlime.cli import main
+from smoothlime.errors import InvalidArgument
+from smoothlime.paper import datasets, run
+from smoothlime.paper.study import Study
+
+from .conftest import TINY, unavailable
+
+NAMES = (
+    "figure1", "figure2", "figure3",
+    "figure4-bankruptcy", "figure4-simulated", "figure4-shopping",
+    "figure5-bankruptcy", "figure5-simulated", "figure5-shopping",
+    "convergence", "lipschitz", "regularised",
+    "peers-simulated", "peers-bankruptcy", "peers-shopping",
+)  # fmt: skip
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """The smallest scale and no data sets but those made or shipped."""
+    monkeypatch.setattr(run, "QUICK", TINY)
+    for name in ("bankruptcy", "shopping"):
+        monkeypatch.setattr(datasets, name, unavailable)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    said = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "QUICK", TINY)
+        for name in ("bankruptcy", "shopping"):
+            patch.setattr(datasets, name, unavailable)
+        results = run.reproduce(folder, quick=True, say=said.append)
+    return folder, results, said
+
+
+def test_everything_is_there(finished):
+    folder, results, _ = finished
+    assert tuple(results["figures"]) == NAMES
+    assert set(results) == {"figures", "claims", "accuracy", "run"}
+    assert len(results["accuracy"]) == 6
+    written = json.loads((folder / "results.json").read_text())
+    assert tuple(written["figures"]) == NAMES
+    page = (folder / "index.html").read_text()
+    assert page.count("<svg") == len(NAMES)
+    for name in NAMES:
+        assert (folder / "figures" / f"{name}.svg").is_file()
+        assert (folder / "figures" / f"{name}.pdf").is_file()
+
+
+def test_stand_ins_are_called_stand_ins(finished):
+    folder, results, said = finished
+    assert results["run"]["stand_ins"] == ["stand-in for Bankruptcy", "stand-in for Online Shopping"]
+    assert sum(line.startswith("!! no such file here") for line in said) == 2
+    labels = [line["label"] for line in results["figures"]["figure2"]["panels"][0]["curves"]]
+    assert labels == ["Simulated", "stand-in for Bankruptcy", "stand-in for Online Shopping"]
+    assert "stand-in" in (folder / "index.html").read_text()
+
+
+def test_progress_says_what_is_left(finished):
+    *_, said = finished
+    assert any(line.startswith(f"[2/{len(NAMES)}] figure2: ") and " left" in line for line in said)
+    assert said[-1].startswith("the report is in ")
+
+
+def test_curves_have_bands_and_nested_draws(finished):
+    _, results, _ = finished
+    for line in results["figures"]["figure3"]["panels"][0]["curves"]:
+        assert len(line["x"]) == len(line["y"]) == len(line["low"]) == len(line["high"])
+        assert line["x"] == sorted(line["x"])
+        assert all(low <= y <= high for low, y, high in zip(line["low"], line["y"], line["high"], strict=True))
+
+
+def test_an_interrupted_run_goes_on_and_the_numbers_are_the_same(finished, tiny, tmp_path, monkeypatch):
+    _, results, _ = finished
+    made = []
+    keep = Study.keep
+
+    def counted(self, name, make):
+        def once():
+            made.append(name)
+            if len(made) == 3:
+                raise KeyboardInterrupt
+            return make()
+
+        return keep(self, name, once)
+
+    monkeypatch.setattr(Study, "keep", counted)
+    with pytest.raises(KeyboardInterrupt):
+        run.reproduce(tmp_path, quick=True, only=["figure2"], say=lambda line: None)
+    done = made[:2]
+    assert len(list((tmp_path / "kept").glob("*.json"))) == 2
+    again = run.reproduce(tmp_path, quick=True, only=["figure2"], say=lambda line: None)
+    assert not set(done) & set(made[3:])
+    assert again["figures"]["figure2"] == results["figures"]["figure2"]
+    assert again["claims"] == []
+
+
+def test_another_seed_is_another_run(study, tmp_path):
+    one, other = (Study(TINY, seed, study.data, study.trained, tmp_path) for seed in (0, 1))
+    assert one.fingerprint != other.fingerprint
+
+
+def test_a_damaged_file_in_the_store_is_made_again(study, tmp_path):
+    kept = Study(TINY, 0, study.data, study.trained, tmp_path)
+    kept.keep("thing", lambda: {"a": 1})
+    (path,) = tmp_path.glob("thing-*.json")
+    path.write_text('{"a":')
+    assert kept.keep("thing", lambda: {"a": 2}) == {"a": 2}
+
+
+def test_unknown_figures_are_named():
+    with pytest.raises(InvalidArgument, match="--only: there is no 'figure9'; choose from figure1, figure2"):
+        run.reproduce("nowhere", only=["figure9"])
+
+
+def test_only_one_figure_and_its_twins(tiny, tmp_path):
+    done = CliRunner().invoke(main, ["reproduce", "--quick", "--only", "figure1", "--out", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert tuple(json.loads((tmp_path / "results.json").read_text())["figures"]) == ("figure1",)
+    assert tuple(run._wanted(["figure4"])) == NAMES[3:6]
+
+
+def test_a_folder_that_cannot_be_made_is_an_error(tiny, tmp_path):
+    (tmp_path / "file").write_text("")
+    done = CliRunner().invoke(main, ["reproduce", "--quick", "--out", str(tmp_path / "file")])
+    assert done.exit_code == 2
+    assert "cannot be made" in done.output
