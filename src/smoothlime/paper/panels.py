@@ -67,7 +67,8 @@ def height(panel: dict[str, Any], wide: float) -> float:
 
 def look(handle: Any) -> tuple[Any, ...]:
     """What can be told apart in a legend."""
-    return tuple(str(handle.properties().get(key)) for key in ("color", "facecolor", "linestyle", "marker"))
+    asked = ("get_color", "get_facecolor", "get_linestyle", "get_marker", "get_markerfacecolor")
+    return tuple(str(getattr(handle, name)()) for name in asked if hasattr(handle, name))
 
 
 def colour(role: str, place: int = 0) -> str:
