@@ -153,8 +153,8 @@ def _banner(results: dict[str, Any]) -> str:
     reasons = []
     if stand_ins := _stand_ins(results):
         reasons.append(
-            f"Made-up data stand in for {', '.join(stand_ins)}. Nothing here says anything about the real data: "
-            "numbers and verdicts that depend on them are void."
+            f"Stand-in data were used for {', '.join(stand_ins)}, not the data of the paper. Numbers and verdicts that "
+            "depend on them say nothing about the real data."
         )
     if results["run"].get("scale") == "quick":
         reasons.append("Quick scale: fewer rows and draws than in the paper. Bands are wide, and verdicts may change.")
