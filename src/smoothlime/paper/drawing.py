@@ -144,25 +144,29 @@ def _columns(count: int) -> int:
 
 
 def _legends(canvas: Figure, found: list[tuple[Any, dict[str, Any]]]) -> None:
-    """One legend for all panels if a label means the same in each, else one below each panel; never over data."""
+    """One legend where panels share their labels, else one below each panel; never over data."""
+    named = [(ax, handles) for ax, handles in found if handles]
     shared: dict[str, Any] = {}
-    for _, handles in found:
-        shared |= {label: handle for label, handle in handles.items() if label not in shared}
+    for _, handles in named:
+        shared = handles | shared
     agree = all(
-        panels.look(handle) == panels.look(shared[label]) for _, handles in found for label, handle in handles.items()
+        panels.look(handle) == panels.look(shared[label]) for _, handles in named for label, handle in handles.items()
     )
-    wide = canvas.get_figwidth()
-    if agree and len(shared) <= MOST_SHARED:
+    if agree and all(2 * len(handles) >= len(shared) for _, handles in named) and len(shared) <= MOST_SHARED:
         if shared:
-            canvas.legend(list(shared.values()), list(shared), loc="outside lower center", ncols=_fitting(shared, wide))
+            across = _fitting(shared, canvas.get_figwidth())
+            canvas.legend(list(shared.values()), list(shared), loc="outside lower center", ncols=across)
         return
-    for ax, handles in found:
-        if handles:
-            across = wide / max(1, ax.get_gridspec().ncols)
-            ax.legend(
-                list(handles.values()), list(handles), loc="upper center", bbox_to_anchor=(0.5, -0.2),
-                ncols=_fitting(handles, across), borderaxespad=0.0, fontsize=8,
-            )  # fmt: skip
+    transforms = require("matplotlib.transforms", extra="plot", to="draw the figures of the paper")
+    canvas.draw_without_rendering()  # how far the names of the ticks reach down is known only now
+    for ax, handles in named:
+        down = (ax.get_window_extent().y0 - ax.xaxis.get_tightbbox().y0) / canvas.dpi + 0.08
+        below = ax.transAxes + transforms.ScaledTranslation(0, -down, canvas.dpi_scale_trans)
+        across = _fitting(handles, canvas.get_figwidth() / ax.get_gridspec().ncols)
+        ax.legend(
+            list(handles.values()), list(handles), loc="upper center", bbox_to_anchor=(0.5, 0), ncols=across,
+            bbox_transform=below, borderaxespad=0.0, fontsize=8,
+        )  # fmt: skip
 
 
 def _fitting(labels: dict[str, Any], wide: float) -> int:

@@ -18,10 +18,10 @@ SOURCE = (
     "and Gradient Based Explanations” (ICML 2021)"
 )
 VERDICTS = {
-    "holds": ("holds", "✓", "{} hold"),
-    "holds in part": ("part", "◐", "{} hold in part"),
-    "does not hold": ("fails", "✗", "{} do not hold"),
-    "cannot be tested": ("none", "?", "{} cannot be tested"),
+    "holds": ("holds", "✓", "hold"),
+    "holds in part": ("part", "◐", "hold in part"),
+    "does not hold": ("fails", "✗", "do not hold"),
+    "cannot be tested": ("none", "?", "cannot be tested"),
 }
 LOOK_FOR = {
     "figure1": "How the two clouds overlap: no boundary can keep them apart.",
@@ -75,13 +75,15 @@ def warning_line(results: dict[str, Any]) -> str:
 
 def inline_svg(svg: str, name: str, label: str) -> str:
     """The drawing as an element of a page: its own names for its parts, its own style, and a text in its place."""
+    own = f"drawing-{name}"
     svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
-    svg = re.sub(r'\b(id="|href="#|url\(#)', rf"\g<1>{name}-", svg)
-    svg = svg.replace('<style type="text/css">*{', f'<style type="text/css">#{re.escape(name)}-drawing *{{')
+    svg = re.sub(r'\b(id="|href="#|url\(#)', rf"\g<1>{own}-", svg)
+    svg = svg.replace('<style type="text/css">*{', f'<style type="text/css">#{re.escape(own)} *{{')
     wide, high = re.findall(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)[0]
     head = (
         '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
-        f'id="{name}-drawing" role="img" aria-label="{text(label)}" viewBox="0 0 {wide} {high}" style="max-width: {float(wide) / 0.72:.0f}px">'
+        f'id="{own}" role="img" aria-label="{text(label)}" '
+        f'viewBox="0 0 {wide} {high}" style="max-width: {float(wide) / 0.72:.0f}px">'
     )
     return head + re.sub(r"\n\s*", "\n", svg[svg.index(">") + 1 :]).strip()
 
@@ -121,15 +123,19 @@ def _describe_panel(panel: dict[str, Any]) -> str:
 def _summary(results: dict[str, Any]) -> str:
     claims, run = results["claims"], results["run"]
     counts = Counter(claim["verdict"] for claim in claims)
-    told = [said.format(counts[verdict]) for verdict, (_, _, said) in VERDICTS.items() if counts[verdict]]
+    told = [
+        f"{counts[verdict]} {verdict if counts[verdict] == 1 else many}"
+        for verdict, (_, _, many) in VERDICTS.items()
+        if counts[verdict]
+    ]
     told += [f"{count} {verdict}" for verdict, count in counts.items() if verdict not in VERDICTS]
     said = " and ".join([", ".join(told[:-1]), told[-1]] if len(told) > 1 else told) or "none was tested"
-    minutes = run.get("seconds") or 0
-    spent = f"{minutes:.0f} seconds" if minutes < 120 else f"{minutes / 60:.0f} minutes"
+    seconds = run.get("seconds") or 0
+    spent = f"{seconds:.0f} seconds" if seconds < 120 else f"{seconds / 60:.0f} minutes"
     return (
-        f"We ran the experiments of {SOURCE} again, and put its {_count(len(claims), 'claim')} to the test: {said}. "
-        f"Below are {_count(len(results['figures']), 'figure')} and {_count(len(ERRATA), 'correction')} to its text, with "
-        f"short proofs. Seed {run.get('seed')}, {run.get('scale')} scale, {spent}."
+        f"We ran the experiments of {SOURCE} again, and put {_count(len(claims), 'claim')} to the test: {said}. "
+        f"Below are {_count(len(results['figures']), 'figure')} and {_count(len(ERRATA), 'correction')} to its text, "
+        f"with short proofs. Seed {run.get('seed')}, {run.get('scale')} scale, {spent}."
     )
 
 
@@ -147,8 +153,8 @@ def _banner(results: dict[str, Any]) -> str:
     reasons = []
     if stand_ins := _stand_ins(results):
         reasons.append(
-            f"Made-up data stand in for {', '.join(stand_ins)}. Nothing here says anything about the real data: "
-            "numbers and verdicts that depend on them are void."
+            f"Stand-in data were used for {', '.join(stand_ins)}, not the data of the paper. Numbers and verdicts that "
+            "depend on them say nothing about the real data."
         )
     if results["run"].get("scale") == "quick":
         reasons.append("Quick scale: fewer rows and draws than in the paper. Bands are wide, and verdicts may change.")
@@ -235,7 +241,7 @@ def _figures(figures: dict[str, Any], drawn: dict[str, str]) -> str:
     for name, figure in figures.items():
         look = figure.get("look_for") or LOOK_FOR.get(re.split(r"[-.]", name)[0])
         parts.append(
-            f'<h3 id="{name}">{text(figure["title"])} <span class="soft">({text(figure["paper"])})</span></h3>\n'
+            f'<h3 id="figure-{name}">{text(figure["title"])} <span class="soft">({text(figure["paper"])})</span></h3>\n'
             f'<figure><div class="card">{drawn[name]}</div>\n<figcaption><p>{text(figure["caption"])}</p>'
             + (f"<p><strong>What to look for:</strong> {text(look)}</p>" if look else "")
             + f'<p class="soft">Download: <a href="figures/{name}.pdf">PDF</a>, '
@@ -247,9 +253,9 @@ def _figures(figures: dict[str, Any], drawn: dict[str, str]) -> str:
 def _errata() -> str:
     parts = [
         '<h2 id="errata">Errata</h2>',
-        "<p>What we found wrong in the text of the paper, and what holds instead. G bounds the gradient, B is the width "
-        "of the range of f, N(x, σ²I) the neighbourhood; φ and Φ are density and distribution function of the standard "
-        "normal.</p>",
+        "<p>What we found wrong in the text of the paper, and what holds instead. G bounds the gradient, "
+        "B is the width of the range of f, N(x, σ²I) the neighbourhood; φ and Φ are density and distribution "
+        "function of the standard normal.</p>",
     ]
     for one in ERRATA:
         told = (("Paper", one.says), ("Wrong", one.wrong), ("Right", one.right), ("Proof", one.proof))

@@ -57,17 +57,19 @@ def numbers(values: Any) -> Array:
 
 
 def height(panel: dict[str, Any], wide: float) -> float:
-    """Inches that suit a panel so many inches wide."""
+    """Inches that suit a panel so many inches wide, with room for what stands above and below its frame."""
+    more = 0.16 * _title(panel).count("\n") + 0.15 * bool(panel.get("marks"))
     if panel["kind"] == "heatmap":
-        return float(np.clip(0.9 + 0.3 * len(panel["rows"]), 1.8, 6.0))
+        return float(np.clip(0.9 + 0.3 * len(panel["rows"]), 1.8, 6.0)) + more + 0.8 * _slanted(panel["columns"])
     if panel["kind"] == "field":
-        return min(0.85 * wide, 4.6)
-    return float(np.clip(0.8 * wide, 2.5, 3.8))
+        return min(0.85 * wide, 4.6) + more
+    return float(np.clip(0.8 * wide, 2.5, 3.8)) + more + 0.8 * _slanted(panel.get("groups") or [])
 
 
 def look(handle: Any) -> tuple[Any, ...]:
     """What can be told apart in a legend."""
-    return tuple(str(handle.properties().get(key)) for key in ("color", "facecolor", "linestyle", "marker"))
+    asked = ("get_color", "get_facecolor", "get_linestyle", "get_marker", "get_markerfacecolor")
+    return tuple(str(getattr(handle, name)()) for name in asked if hasattr(handle, name))
 
 
 def colour(role: str, place: int = 0) -> str:
@@ -153,7 +155,7 @@ def bars(ax: Axes, panel: dict[str, Any]) -> dict[str, Any]:
     set_scale(ax, "y", "log" if log else "linear", np.concatenate([y for _, y in seen] or [np.empty(0)]))
     if not log:
         ax.axhline(0, color="#555555", linewidth=0.8)
-    _name_groups(ax, groups)
+    _name_columns(ax, groups)
     ax.set_xlim(-0.6, max(len(groups) - 0.4, 0.6))
     ax.grid(axis="y", color=PALE, linewidth=0.7)
     _remark(ax, handles, seen, hidden)
@@ -177,9 +179,7 @@ def heatmap(ax: Axes, panel: dict[str, Any]) -> dict[str, Any]:
     ax.set_facecolor("#f0f0f0")
     ax.figure.colorbar(image, ax=ax, pad=0.02, label=words(panel.get("label", ""))).outline.set_visible(False)
     ax.set_yticks(range(len(rows)), [words(row, 28) for row in rows])
-    slanted = sum(len(words(column, 20)) + 2 for column in columns) > 44
-    ax.set_xticks(range(len(columns)), [words(column, 20) for column in columns], rotation=40 if slanted else 0,
-                  ha="right" if slanted else "center", rotation_mode="anchor" if slanted else "default")  # fmt: skip
+    _name_columns(ax, columns)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     if z.size <= MOST_WRITTEN:
@@ -194,8 +194,12 @@ def heatmap(ax: Axes, panel: dict[str, Any]) -> dict[str, Any]:
 DRAW = {"curves": curves, "field": field, "bars": bars, "heatmap": heatmap}
 
 
+def _title(panel: dict[str, Any]) -> str:
+    return textwrap.fill(words(panel.get("title", ""), 100), 46)
+
+
 def _frame(ax: Axes, panel: dict[str, Any]) -> None:
-    ax.set_title(textwrap.fill(words(panel.get("title", ""), 100), 46), loc="left")
+    ax.set_title(_title(panel), loc="left")
     ax.set_xlabel(words(panel.get("x_label", "")))
     ax.set_ylabel(words(panel.get("y_label", "")))
 
@@ -269,16 +273,22 @@ def _remark(ax: Axes, handles: dict[str, Any], seen: list[tuple[Array, Array]], 
         ax.set_xlabel(f"{label}\n(zeros and negative values have no place on a log axis)".strip(), fontsize=8)
 
 
-def _name_groups(ax: Axes, groups: list[str]) -> None:
-    names = [words(group, 40) for group in groups]
-    wrapped = [textwrap.fill(name, 14) for name in names]
-    crowded = len(names) * max((len(part) for name in wrapped for part in name.split("\n")), default=0) > 48
-    if crowded:
-        ax.set_xticks(
-            range(len(names)), [words(group, 24) for group in groups], rotation=35, ha="right", rotation_mode="anchor"
-        )
+def _slanted(names: list[str]) -> bool:
+    """Whether names are too long to stand side by side, on two lines if need be."""
+    longest = max((len(part) for name in names for part in _wrapped(name).split("\n")), default=0)
+    return len(names) * (longest + 1) > 46
+
+
+def _wrapped(name: str) -> str:
+    return textwrap.fill(words(name, 40), 14)
+
+
+def _name_columns(ax: Axes, names: list[str]) -> None:
+    places = range(len(names))
+    if _slanted(names):
+        ax.set_xticks(places, [words(name, 26) for name in names], rotation=35, ha="right", rotation_mode="anchor")
     else:
-        ax.set_xticks(range(len(names)), wrapped)
+        ax.set_xticks(places, [_wrapped(name) for name in names])
 
 
 def _alternate(*colours: str) -> list[str]:

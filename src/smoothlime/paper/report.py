@@ -20,12 +20,13 @@ from .drawing import checked, draw, render, write_whole
 def write(results: dict[str, Any], folder: str | Path) -> Path:
     """Path of `index.html`; beside it `results.json`, `figures/<name>.svg` and `figures/<name>.pdf`."""
     folder, plain = Path(folder), as_plain(results)
-    note = page.warning_line(plain)
+    names, note = [checked(name) for name in plain["figures"]], page.warning_line(plain)
     files: dict[str, bytes] = {"results.json": _json(plain)}
     drawn = {}
-    for name, figure in plain["figures"].items():
+    for name in names:
+        figure = plain["figures"][name]
         made = render(draw(figure, note), title=figure["title"])
-        drawn[name] = page.inline_svg(made["svg"].decode(), checked(name), page.describe(figure))
+        drawn[name] = page.inline_svg(made["svg"].decode(), name, page.describe(figure))
         files |= {f"figures/{name}.{kind}": data for kind, data in made.items()}
     files["index.html"] = page.as_html(plain, drawn).encode()  # last: what it links to is there by then
     for path, data in files.items():
