@@ -1,7 +1,7 @@
 """Puts figures and verdicts of a reproduction into the documentation: the pages show what a run has found.
 
-    smoothlime reproduce --out report
-    python docs/figures/paper.py report
+smoothlime reproduce --out report
+python docs/figures/paper.py report
 """
 
 from __future__ import annotations

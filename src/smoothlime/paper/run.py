@@ -146,7 +146,7 @@ def peers(study: Study, name: str) -> dict[str, Any]:
         " with the same draws. " + found["notes"][0],
         "settings": found["settings"],
         "paper": "beyond the paper",
-        "panels": side_by_side.panels(found, title),
+        "panels": side_by_side.panels(found),
     }
 
 

@@ -242,14 +242,14 @@ def _output(model: TorchModel, rows: Array, target: int) -> int:
     return position
 
 
-def panels(data: dict[str, Any], title: str) -> list[dict[str, Any]]:
+def panels(data: dict[str, Any]) -> list[dict[str, Any]]:
     """What `side_by_side` found, as panels to draw: two heatmaps and three charts of bars."""
     return [
-        _heatmap(data, "agreement_rank", f"{title}: agreement of ranks", "rank correlation of |attribution|", (-1, 1)),
-        _heatmap(data, "agreement_l1", f"{title}: distance of shapes", "L1 distance of unit-L1 attributions", (0, 2)),
-        _bars(data, "stability", f"{title}: change with the seed", "L1 standard deviation over seeds"),
-        _bars(data, "robustness", f"{title}: change with the row", "largest L1 distance to a neighbour"),
-        _bars(data, "evaluations", f"{title}: cost", "model evaluations per explanation", y_scale="log"),
+        _heatmap(data, "agreement_rank", "Agreement of ranks", "rank correlation of |attribution|", (-1, 1)),
+        _heatmap(data, "agreement_l1", "Distance of shapes", "L1 distance of unit-L1 attributions", (0, 2)),
+        _bars(data, "stability", "Change with the seed", "L1 standard deviation over seeds"),
+        _bars(data, "robustness", "Change with the row", "largest L1 distance to a neighbour"),
+        _bars(data, "evaluations", "Cost", "model evaluations per explanation", y_scale="log"),
     ]
 
 
