@@ -112,10 +112,15 @@ def check_choice(value: Any, name: str, choices: Collection[str]) -> str:
     return str(value)
 
 
+def default_names(d: int) -> tuple[str, ...]:
+    """Names for features that have none."""
+    return tuple(f"x{j}" for j in range(d))
+
+
 def check_names(names: Sequence[str] | None, d: int, name: str = "feature_names") -> tuple[str, ...]:
     """d different names; x0, x1, ... where none are given."""
     if names is None:
-        return tuple(f"x{j}" for j in range(d))
+        return default_names(d)
     found = tuple(str(each) for each in names)
     if len(found) != d:
         msg = f"{name} has {len(found)} names for {d} features"

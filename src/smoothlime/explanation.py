@@ -155,7 +155,11 @@ class Explanation:
         return columns(self.groups.half_width(self.values[:, free], self.factor, miss), free, self.factor.d)
 
     def perturbations(self, row: int = 0) -> Array:
-        """The points (n, d) that were evaluated around a row, drawn again from the seed."""
+        """The points (n, d) that were evaluated around a row, drawn again from the seed.
+
+        As numbers: NaN stands for cells that are none, and what a data frame holds in float32 is rounded to it on the
+        way to the model.
+        """
         row = self._position(row)
         if self.groups is None or np.isnan(self.x[row, self.factor.free]).any():
             msg = "this explanation combines different draws or rows and has no perturbations of its own; ask its parts"
@@ -374,7 +378,7 @@ def _combine(one: Explanation, sign: float, other: Explanation) -> Explanation:
         )
         warnings.warn(msg, ErrorsAdded, stacklevel=3)
     word = "−" if sign < 0 else "+"
-    same_rows = np.array_equal(one.x, other.x)
+    same_rows = np.array_equal(one.x, other.x, equal_nan=True)  # NaN: cells that are no numbers
     return dataclasses.replace(
         one,
         values=one.values + sign * other.values,

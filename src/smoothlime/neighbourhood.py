@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ._types import Array, Flags, Indices
-from ._validate import as_float_array, check_rows
+from ._validate import as_float_array, check_rows, default_names
 from .errors import InvalidArgument
 from .tables import as_table
 
@@ -76,6 +77,9 @@ class Neighbourhood:
         Symmetric positive definite matrix; sigma must then be one number.
     fixed
         Features that are not perturbed and get no slope: positions, or feature names.
+    columns
+        Names of the features that scale or covariance belong to, where they have any; rows must have the same, in the
+        same order. Labels of a pandas Series or data frame are taken by themselves.
 
     Examples
     --------
@@ -87,9 +91,16 @@ class Neighbourhood:
     scale: Any = None
     covariance: Any = None
     fixed: Sequence[int | str] = ()
+    columns: tuple[str, ...] | None = None
 
     def __init__(
-        self, sigma: Any = 1.0, *, scale: Any = None, covariance: Any = None, fixed: Sequence[int | str] = ()
+        self,
+        sigma: Any = 1.0,
+        *,
+        scale: Any = None,
+        covariance: Any = None,
+        fixed: Sequence[int | str] = (),
+        columns: Sequence[str] | None = None,
     ) -> None:
         """Check what can be checked before the number of features is known."""
         spread = _positive(sigma, "sigma")
@@ -108,6 +119,13 @@ class Neighbourhood:
         object.__setattr__(self, "scale", unit)
         object.__setattr__(self, "covariance", matrix)
         object.__setattr__(self, "fixed", _several(fixed))
+        labels = columns if columns is not None else _labels(scale if scale is not None else covariance)
+        object.__setattr__(self, "columns", None if labels is None else tuple(str(each) for each in labels))
+        unit_length = None if unit is None else len(unit)
+        length = unit_length if matrix is None else len(matrix)
+        if self.columns is not None and length is not None and len(self.columns) != length:
+            msg = f"columns has {len(self.columns)} names for {length} features"
+            raise InvalidArgument(msg)
 
     @classmethod
     def from_data(
@@ -124,33 +142,40 @@ class Neighbourhood:
         >>> Neighbourhood.from_data([[0.0, 5.0], [2.0, 5.0]], sigma=0.5)
         Neighbourhood(sigma=0.5, scale=[1.41421, 1], fixed=(1,))
         """
-        table = as_table(X)
-        rows = check_rows(X, finite=False) if table is None else table.numbers()
+        return cls._from_data(X, sigma, full=full, fixed=fixed, called="X")
+
+    @classmethod
+    def _from_data(
+        cls, X: Any, sigma: Any, *, full: bool = False, fixed: Sequence[int | str] = (), called: str
+    ) -> Neighbourhood:
+        table = as_table(X, called)
+        rows = check_rows(X, called, finite=False) if table is None else table.numbers()
         if len(rows) < 2:
-            msg = f"X must have at least 2 rows to show how features vary; got {len(rows)}"
+            msg = f"{called} must have at least 2 rows to show how features vary; got {len(rows)}"
             raise InvalidArgument(msg)
+        names: Sequence[int | str] = range(rows.shape[1]) if table is None else table.names
         if np.isinf(rows).any():
             row, feature = np.argwhere(np.isinf(rows))[0]
-            msg = f"X must be finite; got {rows[row, feature]} at row {row}, feature {feature}"
+            msg = f"{called} must be finite; got {rows[row, feature]} at row {row}, feature {names[int(feature)]!r}"
             raise InvalidArgument(msg)
         fixed = _several(fixed)
         std, constant = _spread(rows)
-        names: Sequence[int | str] = range(rows.shape[1]) if table is None else table.names
         held = [*fixed, *(names[j] for j in map(int, np.flatnonzero(constant)) if not {j, names[j]} & set(fixed))]
+        columns = None if table is None else table.names
         if not full:
-            return cls(sigma, scale=std, fixed=held)
-        gaps = np.argwhere(np.isnan(rows[:, ~constant]))
+            return cls(sigma, scale=std, fixed=held, columns=columns)
+        varying = ~constant & ~np.array([bool({j, names[j]} & set(fixed)) for j in range(len(names))])
+        gaps = np.argwhere(np.isnan(rows[:, varying]))
         if len(gaps):
             msg = (
-                f"X has {len(gaps)} missing values, the first at row {gaps[0][0]}; correlations need whole rows."
+                f"{called} has {len(gaps)} missing values, the first at row {gaps[0][0]}; correlations need whole rows."
                 " Impute them, or use full=False"
             )
             raise InvalidArgument(msg)
         cov = np.eye(rows.shape[1])
-        varying = ~constant
         correlations = _ledoit_wolf(rows[:, varying] / rows[:, varying].std(axis=0))
         cov[np.ix_(varying, varying)] = correlations * np.outer(std[varying], std[varying])
-        return cls(sigma, covariance=cov, fixed=held)
+        return cls(sigma, covariance=cov, fixed=held, columns=columns)
 
     def holding(self, features: Sequence[str], feature_names: Sequence[str]) -> Neighbourhood:
         """The same neighbourhood with these features fixed as well."""
@@ -158,13 +183,17 @@ class Neighbourhood:
         more = [name for name in features if list(feature_names).index(name) not in already]
         if not more:
             return self
-        return Neighbourhood(self.sigma, scale=self.scale, covariance=self.covariance, fixed=(*self.fixed, *more))
+        return dataclasses.replace(self, fixed=(*self.fixed, *more))
 
     def factor(self, d: int, feature_names: Sequence[str] = ()) -> Factor:
         """L with Σ = L Lᵀ for rows of d features, over the features that are perturbed."""
+        self._check_columns(feature_names)
         free = np.setdiff1d(np.arange(d), self._fixed_positions(d, feature_names))
         if not len(free):
-            msg = f"fixed names all {d} features; leave at least one to perturb"
+            msg = (
+                f"all {d} features are fixed; leave at least one to perturb. Columns that hold no numbers, and columns"
+                " of a background that do not vary, are fixed by themselves"
+            )
             raise InvalidArgument(msg)
         if self.covariance is not None:
             _check_length(len(self.covariance), d, "covariance")
@@ -179,6 +208,16 @@ class Neighbourhood:
                     _check_length(len(given), d, name)
                 std = std * given
         return Factor(d, free, std[free])
+
+    def _check_columns(self, feature_names: Sequence[str]) -> None:
+        given = tuple(feature_names)
+        if self.columns is None or not given or given == self.columns or given == default_names(len(given)):
+            return
+        msg = (
+            f"the neighbourhood was made for columns {', '.join(self.columns)}, but the rows have {', '.join(given)};"
+            " select the same ones in the same order"
+        )
+        raise InvalidArgument(msg)
 
     def _fixed_positions(self, d: int, feature_names: Sequence[str]) -> list[int]:
         names = list(feature_names)
@@ -202,7 +241,7 @@ class Neighbourhood:
             return NotImplemented
         pairs = ((self.sigma, other.sigma), (self.scale, other.scale), (self.covariance, other.covariance))
         alike = all((a is None) == (b is None) and (a is None or np.array_equal(a, b)) for a, b in pairs)
-        return alike and self.fixed == other.fixed
+        return alike and self.fixed == other.fixed and self.columns == other.columns
 
     __hash__ = None  # type: ignore[assignment]  # arrays inside
 
@@ -213,6 +252,14 @@ class Neighbourhood:
         parts += [f"covariance={self.covariance.shape}"] if self.covariance is not None else []
         parts += [f"fixed={self.fixed}"] if self.fixed else []
         return f"Neighbourhood({', '.join(parts)})"
+
+
+def _labels(value: Any) -> Sequence[str] | None:
+    """Names that a pandas Series or data frame gives to its entries; positions are no names."""
+    labels = getattr(value, "columns", None) if hasattr(value, "columns") else getattr(value, "index", None)
+    if labels is None or callable(labels) or not all(isinstance(each, str) for each in labels):
+        return None
+    return list(labels)
 
 
 def _spread(rows: Array) -> tuple[Array, Flags]:
@@ -228,7 +275,14 @@ def _spread(rows: Array) -> tuple[Array, Flags]:
 
 def _several(fixed: Any) -> tuple[int | str, ...]:
     """One feature or several, by position or name."""
+    if fixed is None:
+        msg = "fixed takes positions or names; got None. Leave it out to hold nothing fixed"
+        raise InvalidArgument(msg)
     several = (fixed,) if isinstance(fixed, str | int | np.integer) else tuple(fixed)
+    strange = [each for each in several if not isinstance(each, str | int | np.integer)]
+    if strange and not isinstance(strange[0], bool | np.bool_):
+        msg = f"fixed takes positions or names; got {strange[0]!r}"
+        raise InvalidArgument(msg)
     if any(isinstance(each, bool | np.bool_) for each in several):
         msg = f"fixed takes positions or names, not a mask; got {fixed!r}. np.flatnonzero turns a mask into positions"
         raise InvalidArgument(msg)

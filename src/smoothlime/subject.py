@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ._types import Array
-from ._validate import check_finite, check_names, check_rows
+from ._validate import check_finite, check_names, check_rows, default_names
 from .errors import InvalidArgument, WrongType
 from .models import Model, as_model, knows_both_outputs
 from .models.on_tables import TableModel
@@ -62,15 +62,17 @@ def choose_neighbourhood(sigma: Any, background: Any, names: tuple[str, ...]) ->
     if background is None:
         return Neighbourhood(sigma)
     table = as_table(background, "background")
-    if table is None:
-        return Neighbourhood.from_data(background, sigma)
-    missing = [name for name in names if name not in table.names]
-    if missing and len(missing) == len(names) == len(table.names):
-        return Neighbourhood.from_data(background, sigma)  # rows without names: columns go by position
-    if missing:
-        msg = f"background has no column {missing[0]!r}; its columns are {', '.join(table.names)}"
+    if table is not None and names != default_names(len(names)):
+        missing = [name for name in names if name not in table.names]
+        if missing:
+            msg = f"background has no column {missing[0]!r}; its columns are {', '.join(table.names)}"
+            raise InvalidArgument(msg)
+        background = table.select(names).frame.to_native()
+    found = Neighbourhood._from_data(background, sigma, called="background")
+    if len(found.scale) != len(names):
+        msg = f"background has {len(found.scale)} columns but the rows have {len(names)} features"
         raise InvalidArgument(msg)
-    return Neighbourhood.from_data(table.select(names).frame.to_native(), sigma)
+    return found
 
 
 def _feature_names(
@@ -79,7 +81,8 @@ def _feature_names(
     """Names from the model or from the columns of X; where both have them they must agree, order included."""
     of_rows = None if rows is None else rows.names
     if of_model is not None and len(of_model) != d:
-        msg = f"X has {d} features but the model has names for {len(of_model)}; did the rows lose a column?"
+        what = "lose a column" if d < len(of_model) else "gain a column, the label perhaps"
+        msg = f"X has {d} features but the model has names for {len(of_model)}; did the rows {what}?"
         raise InvalidArgument(msg)
     if of_model is not None and of_rows is not None and of_model != of_rows:
         first = next(j for j in range(d) if of_model[j] != of_rows[j])

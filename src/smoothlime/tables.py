@@ -83,6 +83,12 @@ class Table:
             return nw.from_native(moved.to_native().astype(column.to_native().dtype), series_only=True)
         return moved.cast(column.dtype)
 
+    def spacing(self, free: Indices) -> Array:
+        """(f,) relative spacing of the numbers that `around` puts into the free columns."""
+        narrow = {"Float32": np.finfo(np.float32).eps, "Float16": np.finfo(np.float16).eps}
+        found = [narrow.get(str(self._column(int(j)).dtype), np.finfo(np.float64).eps) for j in free]
+        return np.array(found, dtype=np.float64)
+
     def _column(self, j: int) -> Any:
         return self.frame[:, j]
 
@@ -92,7 +98,15 @@ def as_table(X: Any, name: str = "X") -> Table | None:
     if isinstance(X, np.ndarray | list | tuple) or hasattr(X, "detach"):
         return None
     if _is_pandas_series(X):
-        X = X.to_frame().T.infer_objects()  # a row taken from a frame: its index holds the columns
+        if X.dtype == object:
+            msg = (
+                f"{name} is one row of a table with columns of several types, which a Series forgets;"
+                " take it as a table of one row, as in table.iloc[[0]]"
+            )
+            raise WrongType(msg)
+        X = X.to_frame().T  # a row taken from a frame of numbers: its index holds the columns
+    if type(X).__name__ == "RecordBatch" and hasattr(X, "schema"):
+        X = _as_arrow_table(X)
     if hasattr(X, "collect_schema") and hasattr(X, "collect"):
         msg = f"{name} is a lazy frame; its rows are not there yet. Call collect() on it first"
         raise WrongType(msg)
@@ -116,6 +130,12 @@ def as_table(X: Any, name: str = "X") -> Table | None:
         msg = f"{name} is empty: it has shape {frame.shape}; give at least one row and one column"
         raise InvalidArgument(msg)
     return Table(frame, names, np.array([dtype.is_numeric() for dtype in frame.schema.dtypes()], dtype=np.bool_))
+
+
+def _as_arrow_table(batch: Any) -> Any:
+    import pyarrow
+
+    return pyarrow.Table.from_batches([batch])
 
 
 def _is_pandas_series(X: Any) -> bool:

@@ -132,3 +132,76 @@ def test_as_a_process(folder):
     )
     assert done.returncode == 0, done.stderr
     assert sl.load(folder / "e.json").values.shape == (3, 2)
+
+
+def test_cells_reach_the_model_as_what_they_are(folder):
+    from smoothlime.cli._inputs import load_table
+
+    lines = [
+        "whole,gappy,half,yes,code,long,under,text,spaced",
+        "1,1,0.5,True,007,9007199254740993,1_2,x, 3",
+        "2,,1e3,false,012,9007199254740995,3_4,,4 ",
+    ]
+    (folder / "typed.csv").write_text("\n".join(lines) + "\n")
+    table = load_table(str(folder / "typed.csv"))
+    assert table["whole"].dtype == np.int64
+    assert table["gappy"].tolist()[0] == 1.0
+    assert np.isnan(table["gappy"][1])
+    assert table["half"].tolist() == [0.5, 1_000.0]
+    assert table["yes"].tolist() == [True, False]
+    assert table["yes"].dtype == bool
+    assert table["code"].tolist() == ["007", "012"]
+    assert table["long"].tolist() == ["9007199254740993", "9007199254740995"]
+    assert table["under"].tolist() == ["1_2", "3_4"]
+    assert table["text"].isna().tolist() == [False, True]
+    assert table["spaced"].tolist() == [3, 4]
+
+
+def test_a_class_with_a_number_for_a_name_is_found_by_its_name(folder):
+    (folder / "numbered.py").write_text(
+        "import numpy as np\nfrom sklearn.linear_model import LogisticRegression\n"
+        "X = np.random.default_rng(0).normal(size=(60, 2))\n"
+        "model = LogisticRegression().fit(X, np.arange(60) % 3 + 1)\n"
+    )
+    out = folder / "e.json"
+    arguments = ["explain", "numbered:model", str(folder / "rows.csv"), "--path", str(folder), "-o", str(out)]
+    assert CliRunner().invoke(main, [*arguments, "--target", "1"]).exit_code == 0
+    assert sl.load(out).output_name == "1"
+    assert CliRunner().invoke(main, [*arguments, "--target", "0"]).exit_code == 0
+    assert sl.load(out).output_name == "1"
+    done = CliRunner().invoke(main, [*arguments, "--target", "²"])
+    assert done.exit_code == 2
+    assert "target '²' is not an output" in done.output
+
+
+@pytest.mark.parametrize(
+    ("module", "code", "message"),
+    [
+        ("raising", "1 / 0", "importing 'raising' failed: ZeroDivisionError"),
+        ("wrong", "def", "importing 'wrong' failed: SyntaxError"),
+        ("leaving", "import sys; sys.exit(3)", "importing 'leaving' failed: SystemExit"),
+        ("lacking", "import no_such_library", "importing 'lacking' failed: No module named 'no_such_library'"),
+        (".dotted", "", "importing '.dotted' failed: TypeError"),
+    ],
+)
+def test_a_module_that_cannot_be_imported_is_no_traceback(folder, module, code, message):
+    (folder / f"{module.strip('.')}.py").write_text(code)
+    done = CliRunner().invoke(main, ["explain", f"{module}:model", str(folder / "rows.csv"), "--path", str(folder)])
+    assert done.exit_code == 2
+    assert message in done.output
+
+
+@pytest.mark.parametrize(
+    ("more", "table", "message"),
+    [
+        (("--columns", "age,age"), "rows.csv", "--columns names 'age' twice"),
+        (("--raw-units", "--background", "rows.csv"), "rows.csv", "give --background or --raw-units, not both"),
+        (("-o", "x" * 300 + ".json"), "rows.csv", "cannot be written"),
+        ((), "quoted.csv", "cannot be read as CSV"),
+    ],
+)
+def test_more_bad_input_is_named(folder, more, table, message):
+    (folder / "quoted.csv").write_text('a,b\n1,"2\n3,4\n')
+    done = explain(folder, "line", *more, table=table)
+    assert done.exit_code == 2, done.output
+    assert message in done.output

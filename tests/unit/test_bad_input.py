@@ -61,7 +61,7 @@ def test_rows_of_words():
         ({"sigma": -1.0}, r"sigma must be finite and > 0"),
         ({"sigma": [1.0, 1.0]}, r"sigma has 2 entries but the rows have 3 features"),
         ({"sigma": sl.Neighbourhood(), "background": X}, r"give background or a Neighbourhood as sigma, not both"),
-        ({"background": [[1.0, 2.0]] * 3}, r"leave at least one to perturb|scale has 2 entries"),
+        ({"background": [[1.0, 2.0]] * 3}, r"background has 2 columns but the rows have 3 features"),
         ({"progress": "loud"}, r"progress must be 'auto', True, False or a callable"),
     ],
 )

@@ -46,7 +46,7 @@ def odd_numbers():
     e = explain()
     odd = np.array([np.nan, np.inf, -np.inf, -0.0])
     tiny = np.array([5e-324, np.finfo(float).max, 1 / 3, -np.finfo(float).tiny])
-    return dataclasses.replace(e, smoothed=odd, fidelity=tiny, radius=np.full(4, np.inf), selected=e.values / 3)
+    return dataclasses.replace(e, smoothed=odd, prediction=tiny, radius=np.full(4, np.inf), selected=e.values / 3)
 
 
 def certified(method):
@@ -143,7 +143,7 @@ class TestRoundTrip:
         assert {each.name for each in dataclasses.fields(sl.Explanation)} == set(contents.ARRAYS) | apart
         assert {each.name for each in dataclasses.fields(Groups)} == set(contents.GROUP_ARRAYS) | {"row_keys"}
         assert {each.name for each in dataclasses.fields(Provenance)} == set(contents.PROVENANCE)
-        assert {each.name for each in dataclasses.fields(sl.Neighbourhood)} == {"sigma", "scale", "covariance", "fixed"}
+        assert {each.name for each in dataclasses.fields(sl.Neighbourhood)} == {*contents.NEIGHBOURHOOD}
 
 
 class TestFormats:

@@ -131,7 +131,7 @@ def test_bad_neighbourhoods_say_what_is_wrong(arguments, message):
         (Neighbourhood(covariance=np.eye(2)), r"covariance has 2 entries but the rows have 3 features"),
         (Neighbourhood(fixed=[3]), r"fixed names feature 3, but positions go from 0 to 2"),
         (Neighbourhood(fixed=["age"]), r"fixed names 'age', which is not a feature"),
-        (Neighbourhood(fixed=[0, 1, 2]), r"fixed names all 3 features; leave at least one"),
+        (Neighbourhood(fixed=[0, 1, 2]), r"all 3 features are fixed; leave at least one"),
     ],
 )
 def test_a_neighbourhood_that_does_not_fit_the_rows_says_so(neighbourhood, message):
@@ -154,3 +154,17 @@ def test_equal_neighbourhoods_are_equal():
 def test_one_row_of_data_shows_no_scale():
     with pytest.raises(InvalidArgument, match="at least 2 rows"):
         Neighbourhood.from_data([[1.0, 2.0]])
+
+
+def test_fixed_features_are_positions_or_names():
+    for wrong, message in (
+        ([1.9], "fixed takes positions or names; got 1.9"),
+        (None, "fixed takes .* got None"),
+    ):
+        with pytest.raises(InvalidArgument, match=message):
+            Neighbourhood(fixed=wrong)
+
+
+def test_names_must_be_as_many_as_scales():
+    with pytest.raises(InvalidArgument, match="columns has 1 names for 2 features"):
+        Neighbourhood(scale=[1.0, 2.0], columns=["a"])

@@ -174,6 +174,35 @@ class TestFunctions:
             sl.explain(sl.testing.Linear([1.0, 0.0]), frame)
 
 
+class TestPrecision:
+    @pytest.mark.parametrize(("dtype", "x", "sigma"), [(np.float32, 1e8, 1.0), (np.float16, 1_000.0, 0.1)])
+    def test_columns_of_few_digits_that_blur_the_draws_are_reported(self, dtype, x, sigma):
+        model = sl.as_model(lambda t: 2.0 * t["a"].to_numpy().astype(float), takes="table")
+        with pytest.warns(sl.errors.LostPrecision, match="for feature 'a', but the model's numbers are"):
+            sl.explain(model, pd.DataFrame({"a": np.array([x], dtype), "b": [1e9]}), sigma=sigma, n_samples=64)
+
+    def test_other_columns_are_not(self):
+        model = sl.as_model(lambda t: t["a"].to_numpy().astype(float), takes="table")
+        sl.explain(model, pd.DataFrame({"a": np.array([1.0], np.float32), "b": [1e9]}), n_samples=64)
+
+
+class TestAfterwards:
+    FRAME = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "t": ["x", "y"]})
+
+    def test_sums_of_explanations_of_tables_keep_their_rows(self):
+        one = sl.explain(lambda t: t["a"] ** 2 + t["b"], self.FRAME, n_samples=512)
+        two = sl.explain(lambda t: t["a"] * t["b"], self.FRAME, n_samples=512)
+        apart = one - two
+        np.testing.assert_array_equal(apart.x, one.x)
+        np.testing.assert_array_equal(apart.perturbations(1), one.perturbations(1))
+
+    def test_certificates_cannot_ask_around_rows_that_are_not_kept(self):
+        e = sl.explain(lambda t: t["a"], self.FRAME, n_samples=512)
+        with pytest.raises(InvalidArgument, match="give the rows themselves as X"):
+            sl.certify(lambda t: t["a"], e, output_range=(-9, 9), n_samples=400)
+        assert sl.certify(None, e, output_range=(-9, 9)).lipschitz.shape == (2,)
+
+
 class TestMissing:
     @pytest.mark.parametrize("library", FRAMES)
     def test_a_gap_in_a_perturbed_column_is_an_error_that_names_row_and_column(self, library, fitted):
@@ -224,14 +253,53 @@ class TestNames:
         e = sl.explain(lambda a: a.sum(axis=1), [1.0, 2.0], background=background, n_samples=64)
         assert e.feature_names == ("a", "c")
 
+    def test_a_background_of_other_columns_is_refused_though_their_number_fits(self):
+        rows = pd.DataFrame({"a": [1.0], "b": [2.0]})
+        with pytest.raises(InvalidArgument, match="background has no column 'a'; its columns are q, r"):
+            sl.explain(lambda a: a[:, 0], rows, background=pd.DataFrame({"q": [0.0, 1.0], "r": [0.0, 9.0]}))
+
+    def test_a_neighbourhood_keeps_the_names_of_its_columns(self):
+        rows = pd.DataFrame({"a": [1.0], "b": [2.0]})
+        data = pd.DataFrame({"b": [0.0, 1.0, 5.0], "a": [0.0, 100.0, 50.0]})
+        arounds = [
+            sl.Neighbourhood.from_data(data),
+            sl.Neighbourhood.from_data(data, full=True),
+            sl.Neighbourhood(scale=data.std()),
+            sl.Neighbourhood(covariance=data.cov()),
+        ]
+        for around in arounds:
+            with pytest.raises(InvalidArgument, match="made for columns b, a, but the rows have a, b; select the same"):
+                sl.explain(lambda a: a[:, 0], rows, sigma=around, n_samples=64)
+            assert sl.explain(lambda a: a[:, 0], rows[["b", "a"]], sigma=around, n_samples=64).feature_names == (
+                "b",
+                "a",
+            )
+            assert sl.explain(lambda a: a[:, 0], [1.0, 2.0], sigma=around, n_samples=64).values.shape == (1, 2)
+
+    def test_a_background_that_cannot_be_used_is_called_background(self):
+        rows = pd.DataFrame({"a": [1.0], "b": [2.0]})
+        for background, message in (
+            (rows, "background must have at least 2 rows to show how features vary; got 1"),
+            (
+                pd.DataFrame({"a": [1.0, np.inf], "b": [1.0, 2.0]}),
+                "background must be finite; got inf at row 1.*'a'",
+            ),
+            (np.ones((4, 3)), "background has 3 columns but the rows have 2 features"),
+        ):
+            with pytest.raises(InvalidArgument, match=message):
+                sl.explain(lambda a: a[:, 0], rows, background=background)
+
     def test_one_row_of_a_frame_keeps_its_names(self):
         frame = pd.DataFrame({"a": [1.0], "b": [2]})
         e = sl.explain(lambda a: a[:, 0] * a[:, 1], frame.iloc[0], n_samples=64)
         assert e.feature_names == ("a", "b")
         mixed = pd.DataFrame({"a": [1.0], "b": ["x"]})
-        assert sl.explain(lambda t: t["a"].to_numpy(dtype=float), mixed.iloc[0], n_samples=64).neighbourhood.fixed == (
-            "b",
-        )
+        with pytest.raises(WrongType, match=r"X is one row of a table with columns of several types.*iloc\[\[0\]\]"):
+            sl.explain(lambda t: t["a"], mixed.iloc[0])
+
+    def test_a_batch_of_arrow_records_is_a_table(self):
+        batch = pa.RecordBatch.from_pydict({"a": [1.0], "b": ["x"]})
+        assert sl.explain(lambda t: np.asarray(t["a"]), batch, n_samples=64).neighbourhood.fixed == ("b",)
 
     def test_labels_that_are_no_strings_become_strings(self):
         e = sl.explain(lambda a: a.sum(axis=1), pd.DataFrame({0: [1.0], 1: [2.0]}), n_samples=64)
@@ -253,7 +321,7 @@ class TestNames:
             sl.explain(lambda a: a.sum(axis=1), pl.DataFrame({"a": []}))
 
     def test_a_table_of_text_alone_leaves_nothing_to_perturb(self):
-        with pytest.raises(InvalidArgument, match="fixed names all 1 features"):
+        with pytest.raises(InvalidArgument, match="all 1 features are fixed; leave at least one"):
             sl.explain(lambda t: np.ones(len(t)), pd.DataFrame({"a": ["x"]}))
 
     def test_a_broken_model_of_tables_is_reported(self):

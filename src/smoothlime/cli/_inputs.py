@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import importlib
+import re
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +17,9 @@ from ..errors import InvalidArgument
 
 MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"})
 """Cells of a CSV file that stand for no value."""
+
+NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity)", re.IGNORECASE | re.ASCII)
+WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 
 
 def load_model(spec: str, path: str | None) -> Any:
@@ -32,9 +36,13 @@ def load_model(spec: str, path: str | None) -> Any:
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as err:
-        if err.name != module_name.partition(".")[0]:
-            raise
-        msg = f"there is no module {module_name!r}; is it installed? --path names a folder to look in"
+        if err.name == module_name.partition(".")[0]:
+            msg = f"there is no module {module_name!r}; is it installed? --path names a folder to look in"
+        else:
+            msg = f"MODEL: importing {module_name!r} failed: {err}"
+        raise InvalidArgument(msg) from err
+    except (Exception, SystemExit) as err:
+        msg = f"MODEL: importing {module_name!r} failed: {type(err).__name__}: {err}"
         raise InvalidArgument(msg) from err
     thing = module
     for name in attribute.split("."):
@@ -89,7 +97,7 @@ def _read_csv(path: str) -> dict[str, Any]:
     """Columns by name: numbers (r,), NaN where missing, or lists of text."""
     with open(path, newline="", encoding="utf-8-sig") as file:
         try:
-            lines = [line for line in csv.reader(file) if line]
+            lines = [line for line in csv.reader(file, strict=True) if line]
         except (csv.Error, UnicodeDecodeError) as err:
             msg = f"{path!r} cannot be read as CSV: {err}"
             raise InvalidArgument(msg) from err
@@ -109,11 +117,22 @@ def _read_csv(path: str) -> dict[str, Any]:
 
 
 def _typed(cells: list[str]) -> Any:
-    """Numbers if every cell is one or missing, else the text with None for what is missing."""
-    try:
-        return np.array([np.nan if cell.strip() in MISSING else float(cell) for cell in cells])
-    except ValueError:
-        return [None if cell.strip() in MISSING else cell for cell in cells]
+    """A column as what all its cells are, or missing: numbers, yes or no, else text with None for what is missing.
+
+    Digits that stand for a name stay text: those with zeros in front, and those too long for a number to hold.
+    """
+    stripped = [None if cell.strip() in MISSING else cell.strip() for cell in cells]
+    known = [cell for cell in stripped if cell is not None]
+    if known and all(cell.lower() in ("true", "false") for cell in known):
+        return [None if cell is None else cell.lower() == "true" for cell in stripped]
+    if any(not NUMBER.fullmatch(cell) for cell in known):
+        return [None if cell is None else cells[i] for i, cell in enumerate(stripped)]
+    if known and all(WHOLE.fullmatch(cell) for cell in known):
+        if any(abs(int(cell)) > 2**53 for cell in known):
+            return [None if cell is None else cells[i] for i, cell in enumerate(stripped)]
+        if len(known) == len(cells):
+            return np.array([int(cell) for cell in known], dtype=np.int64)
+    return np.array([np.nan if cell is None else float(cell) for cell in stripped])
 
 
 def _library() -> Any:
@@ -129,11 +148,17 @@ def _wanted(path: str, columns: tuple[str, ...], there: list[str]) -> list[str]:
     return list(columns) or there
 
 
-def wanted_columns(text: str | None) -> tuple[str, ...]:
+def wanted_columns(text: str | None, option: str = "--columns") -> tuple[str, ...]:
     """Names separated by commas."""
-    return tuple(name.strip() for name in text.split(",")) if text else ()
+    names = tuple(name.strip() for name in text.split(",")) if text else ()
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        msg = f"{option} names {twice!r} twice"
+        raise InvalidArgument(msg)
+    return names
 
 
-def target_of(text: str | None) -> Any:
-    """A position where digits were given, else a name."""
-    return int(text) if text is not None and text.isdigit() else text
+def target_of(text: str | None, outputs: tuple[str, ...]) -> Any:
+    """An output of that name if there is one, else the position that digits give."""
+    is_position = text is not None and text not in outputs and text.isascii() and text.isdigit()
+    return int(text) if is_position else text  # type: ignore[arg-type]  # text is not None there

@@ -66,7 +66,7 @@ def command(
     adapted = as_model(load_model(model, path))
     around = Neighbourhood(sigma) if raw_units else Neighbourhood.from_data(everything, sigma)
     rows = everything[: check_count(most, "--rows")]
-    shared: dict[str, Any] = {"sigma": around, "target": target_of(target)}
+    shared: dict[str, Any] = {"sigma": around, "target": target_of(target, adapted.outputs)}
 
     found: dict[str, Any] = {"rows": len(rows)}
     lines = []

@@ -61,11 +61,15 @@ def command(
     TABLE is a CSV file with a header, or a Parquet file. Columns that hold no numbers are held fixed.
     """
     from .._validate import check_count
-    from ..errors import SmoothlimeWarning
+    from ..errors import InvalidArgument, SmoothlimeWarning
     from ..explain import explain
     from ..io.files import check_destination
+    from ..models import as_model, knows_both_outputs
     from ..tables import as_table
 
+    if raw_units and background is not None:
+        msg = "give --background or --raw-units, not both: each says what one unit of --sigma is"
+        raise InvalidArgument(msg)
     if out is not None:
         check_destination(out)  # before the work, not after it
     everything = load_table(table, wanted_columns(columns))
@@ -73,13 +77,15 @@ def command(
     names = wanted_columns(columns) if read is None else read.names
     scales = everything if background is None else load_table(background, names)
     rows = everything if most is None else everything[: check_count(most, "--rows")]
+    loaded = load_model(model, path)
+    adapted = as_model(loaded, output=output) if knows_both_outputs(loaded) else as_model(loaded)
     with warnings.catch_warnings():
         warnings.simplefilter("always", SmoothlimeWarning)
         warnings.showwarning = _show
         e = explain(
-            load_model(model, path), rows, sigma=_around(sigma, scales, raw_units, wanted_columns(fixed)),
-            target=target_of(target), output=output, method=method, design=design, n_samples=samples, rtol=rtol,
-            max_samples=max_samples, confidence=confidence, seed=seed,
+            loaded, rows, sigma=_around(sigma, scales, raw_units, wanted_columns(fixed, "--fixed")),
+            target=target_of(target, adapted.outputs), output=output, method=method, design=design, n_samples=samples,
+            rtol=rtol, max_samples=max_samples, confidence=confidence, seed=seed,
         )  # fmt: skip
     if out is None:
         click.echo(str(e))

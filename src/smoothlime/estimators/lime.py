@@ -80,7 +80,7 @@ class Lime:
             raise InvalidArgument(msg)
         check_choice(self.select, "select", SELECTIONS)
         if self.features is not None:
-            check_count(self.features, "features")
+            object.__setattr__(self, "features", check_count(self.features, "features"))
             if lasso:
                 msg = (
                     f"give features or lasso, not both; got features={self.features} and lasso={lasso:g}. A lasso"

@@ -188,6 +188,12 @@ def certify(
     if explanation is not None:
         adapted = None if model is None else as_model(model)
         rows, factor = explanation.x, explanation.factor
+        if n_samples and np.isnan(rows).any():
+            msg = (
+                "this explanation is of rows with cells that are no numbers, which it does not keep; give the rows"
+                " themselves as X for n_samples to be drawn around them"
+            )
+            raise InvalidArgument(msg)
     elif model is None:
         adapted, (rows, factor) = None, _rows_alone(X, neighbourhood)
     else:

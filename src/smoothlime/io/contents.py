@@ -56,6 +56,9 @@ class Source(Protocol):
         ...
 
 
+NEIGHBOURHOOD = ("sigma", "scale", "covariance", "fixed", "columns")
+
+
 def pack(e: Explanation) -> tuple[dict[str, Any], dict[str, Any]]:
     """The header, in plain values, and the arrays by name."""
     given = e.provenance
@@ -74,6 +77,7 @@ def pack(e: Explanation) -> tuple[dict[str, Any], dict[str, Any]]:
             "scale": None if around.scale is None else nested(around.scale),
             "covariance": None if around.covariance is None else nested(around.covariance),
             "fixed": [each if isinstance(each, str) else int(each) for each in around.fixed],
+            "columns": None if around.columns is None else list(around.columns),
         },
         "provenance": {
             name: pack_method(given.method) if name == "method" else _plain(getattr(given, name)) for name in PROVENANCE
@@ -113,6 +117,7 @@ def unpack(header: dict[str, Any], source: Source) -> Explanation:
             raise UnreadableFile(msg)
         groups = Groups(**parts, row_keys=keys)
     fields = {name: read(name, *each) for name, each in ARRAYS.items()}
+    _check_sense(fields, None if groups is None else groups.sizes)
     return Explanation(
         **fields | {"row_outputs": tuple(fields["row_outputs"])},
         feature_names=names,
@@ -122,6 +127,24 @@ def unpack(header: dict[str, Any], source: Source) -> Explanation:
         groups=groups,
         selected=read("selected", "float", "rd") if take(header, "has_selected", bool) else None,
     )
+
+
+def _check_sense(fields: dict[str, Any], sizes: Any) -> None:
+    """Refuse numbers that no run can have given."""
+    share = fields["fidelity"]
+    wrong = {
+        "n_samples": fields["n_samples"] < 1,
+        "n_evaluations": fields["n_evaluations"] < 1,
+        "standard_error": fields["standard_error"] < 0,
+        "radius": fields["radius"] < 0,
+        "degrees_of_freedom": fields["degrees_of_freedom"] < 0,
+        "fidelity": (share < 0) | (share > 1),
+        "group_sizes": np.zeros(0) if sizes is None else (sizes < 0).any(axis=1) | ~(sizes.sum(axis=1) > 0),
+    }
+    name = next((name for name, is_wrong in wrong.items() if np.any(is_wrong)), None)
+    if name is not None:
+        msg = f"the field {name!r} holds numbers that no run can have given; was the file changed?"
+        raise UnreadableFile(msg)
 
 
 def check_format(header: Any) -> None:
@@ -156,7 +179,10 @@ def _neighbourhood(raw: dict[str, Any], d: int) -> Neighbourhood:
     if "sigma" not in given:
         msg = "the field 'sigma' must be a number, or one per feature; got null"
         raise UnreadableFile(msg)
-    return _checked(Neighbourhood, **given, fixed=fixed)
+    columns = take(raw, "columns", list, type(None))
+    if columns is not None:
+        columns = from_nested(columns, "text", (d,), "columns")
+    return _checked(Neighbourhood, **given, fixed=fixed, columns=columns)
 
 
 def _provenance(raw: dict[str, Any]) -> Provenance:

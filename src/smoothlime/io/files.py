@@ -40,10 +40,15 @@ def check_destination(path: str | os.PathLike[str]) -> Path:
     if target.suffix.lower() not in WRITERS:
         msg = f"path must end in .json or .parquet, which says how to write it; got {str(target)!r}"
         raise InvalidArgument(msg)
-    if not target.parent.is_dir():
+    try:
+        is_folder, has_folder = target.is_dir(), target.parent.is_dir()
+    except OSError as err:  # a name that is too long, say
+        msg = f"{str(target)!r} cannot be written: {err.strerror or err}"
+        raise UnwritableFile(msg) from err
+    if not has_folder:
         msg = f"{str(target)!r} cannot be written: there is no folder {str(target.parent)!r}. Create it first"
         raise UnwritableFile(msg)
-    if target.is_dir():
+    if is_folder:
         msg = f"{str(target)!r} cannot be written: it is a folder"
         raise UnwritableFile(msg)
     if not os.access(target.parent, os.W_OK):

@@ -27,7 +27,7 @@ class EstimatorModel:
     @property
     def wants_table(self) -> bool:
         """Whether it was fitted on a data frame, and so may look for columns by name."""
-        return getattr(self.estimator, "feature_names_in_", None) is not None
+        return _names_in(self.estimator) is not None
 
     def values(self, points: Any) -> Any:
         """Outputs at each point, (n, k)."""
@@ -40,8 +40,8 @@ class EstimatorModel:
 def from_estimator(estimator: Any, *, output: str, feature_names: tuple[str, ...] | None) -> EstimatorModel:
     """Adapter for a fitted estimator; classifiers by probability or margin, all else by `predict`."""
     names = feature_names
-    if names is None and getattr(estimator, "feature_names_in_", None) is not None:
-        names = tuple(str(each) for each in estimator.feature_names_in_)
+    if names is None:
+        names = _names_in(estimator)
     classes = getattr(estimator, "classes_", None)
     is_classifier = getattr(estimator, "_estimator_type", None) == "classifier" or classes is not None
     if not is_classifier:
@@ -66,3 +66,12 @@ def from_estimator(estimator: Any, *, output: str, feature_names: tuple[str, ...
     if ask == "decision_function" and len(labels) == 2:
         labels = labels[1:]  # one score, in favour of the second class
     return EstimatorModel(estimator, ask, labels, names)
+
+
+def _names_in(estimator: Any) -> tuple[str, ...] | None:
+    """Columns of the data frame it was fitted on, if it was; some raise errors of their own where they were not."""
+    try:
+        names = getattr(estimator, "feature_names_in_", None)
+    except Exception:  # a property of somebody else's class
+        return None
+    return None if names is None else tuple(str(each) for each in names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .._types import Indices, Points
+from .._types import Array, Indices, Points
 from ..errors import WrongType
 from ..tables import Table
 from .base import Model
@@ -55,6 +55,11 @@ class TableModel:
     def output_range(self) -> tuple[float, float] | None:
         """Range that no output leaves, where it is known."""
         return getattr(self.model, "output_range", None)
+
+    @property
+    def epsilon(self) -> Array:
+        """(f,) relative spacing of the numbers that reach the model, by the type of each perturbed column."""
+        return self.table.spacing(self.free)
 
     def values(self, points: Points) -> Any:
         """Outputs at each point, (n, k)."""
