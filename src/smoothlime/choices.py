@@ -105,4 +105,4 @@ def choose_design(design: str, method: Estimator, *, d: int, n: int) -> str:
 
 
 def _listed() -> str:
-    return ", ".join(repr(name) for name in ("auto", *METHODS))
+    return ", ".join(repr(name) for name in ("auto", "exact", *METHODS))

@@ -13,6 +13,8 @@ from .choices import certify_method, choose_design, choose_method
 from .designs import DESIGNS, Design
 from .errors import InvalidArgument, LostPrecision, NoGradients, NotConverged, TooFewDraws
 from .estimators import Estimator, Lime
+from .exact import Exact
+from .exactly import Exactly, find_exactly
 from .explanation import Explanation
 from .models import Differentiable, Evaluation, model_dtype, resolve_target
 from .models.evaluation import automatic_batch_size
@@ -104,6 +106,10 @@ def explain(
     >>> np.round(e.values, 2), e.converged
     (array([[ 1.96, -0.  ]]), array([ True]))
     """
+    known = _exactly(model, X, method, sigma, background, output, n_samples, design)
+    if known is not None:
+        level = check_fraction(confidence, "confidence")
+        return known.run(resolve_target(target, known.outputs, known.predictions), level)[0]
     job = prepare(
         model, X, method=method, sigma=sigma, background=background, target=target, output=output, n_samples=n_samples,
         rtol=rtol, atol=atol, confidence=confidence, guarantee=guarantee, output_range=output_range,
@@ -151,6 +157,11 @@ def explain_outputs(
     >>> np.round((both["0"] + both["1"]).values, 12)
     array([[0.]])
     """
+    known = _exactly(model, X, method, sigma, background, output, n_samples, design)
+    if known is not None:
+        level = check_fraction(confidence, "confidence")
+        every = every_output(known.outputs, len(known.predictions))
+        return dict(zip(every.names, known.run(every, level), strict=True))
     job = prepare(
         model, X, method=method, sigma=sigma, background=background, output=output, n_samples=n_samples,
         rtol=rtol, atol=atol, confidence=confidence, guarantee=guarantee, output_range=output_range,
@@ -236,6 +247,21 @@ def prepare(
         seed=check_count(seed, "seed", at_least=0),
         dtype=dtype.name,
     )
+
+
+def _exactly(
+    model: Any, X: Any, method: Any, sigma: Any, background: Any, output: str, n_samples: Any, design: str
+) -> Exactly | None:
+    """The closed form, where it is asked for; or where nothing else is, and the model has one."""
+    is_asked_for = method == "exact" or isinstance(method, Exact)
+    draws = n_samples is not None or design != "auto"
+    if is_asked_for and draws:
+        msg = "method='exact' draws nothing; leave n_samples and design out"
+        raise InvalidArgument(msg)
+    if not is_asked_for and (method != "auto" or draws):
+        return None
+    check_choice(output, "output", ("probability", "margin"))
+    return find_exactly(model, X, sigma=sigma, background=background, output=output, is_asked_for=is_asked_for)
 
 
 def _tolerances(rtol: float, atol: float | str) -> tuple[float, float | None]:

@@ -111,12 +111,12 @@ class Explanation:
     @property
     def is_exact(self) -> bool:
         """Whether no sampling was needed."""
-        return False
+        return self.method == "exact"
 
     @property
     def is_indicative(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """(r,) whether too few draws were used for intervals to be more than indicative."""
-        return self.n_samples < INDICATIVE_BELOW
+        return (self.n_samples < INDICATIVE_BELOW) & (not self.is_exact)
 
     @property
     def standardised(self) -> Array:
@@ -161,6 +161,9 @@ class Explanation:
         way to the model.
         """
         row = self._position(row)
+        if self.is_exact:
+            msg = "this explanation is exact: no points were drawn for it"
+            raise InvalidArgument(msg)
         if self.groups is None or np.isnan(self.x[row, self.factor.free]).any():
             msg = "this explanation combines different draws or rows and has no perturbations of its own; ask its parts"
             raise InvalidArgument(msg)
@@ -371,7 +374,7 @@ def _combine(one: Explanation, sign: float, other: Explanation) -> Explanation:
         assert one.groups is not None
         assert other.groups is not None
         groups = one.groups.plus(other.groups.times(sign))
-    if groups is None:
+    if groups is None and not (one.is_exact or other.is_exact):  # what has no error adds none
         msg = (
             "these explanations come from different draws; their errors are added, not combined."
             " Explain both with the same method, design, seed and n_samples to combine them exactly"
@@ -396,7 +399,7 @@ def _combine(one: Explanation, sign: float, other: Explanation) -> Explanation:
         n_samples=np.minimum(one.n_samples, other.n_samples),
         n_evaluations=one.n_evaluations + other.n_evaluations,
         degrees_of_freedom=np.minimum(one.degrees_of_freedom, other.degrees_of_freedom),
-        provenance=_joint(one.provenance, other.provenance),
+        provenance=_joint(*((other, one) if one.is_exact else (one, other))),
         x=one.x if same_rows else np.full_like(one.x, np.nan),
         output_name=f"{one.output_name} {word} {_bracketed(other.output_name)}",
         row_outputs=tuple(
@@ -407,8 +410,9 @@ def _combine(one: Explanation, sign: float, other: Explanation) -> Explanation:
     )
 
 
-def _joint(one: Provenance, other: Provenance) -> Provenance:
+def _joint(sampled: Explanation, either: Explanation) -> Provenance:
     """What can be said of two explanations at once: certified only if both are, and both may miss."""
+    one, other = sampled.provenance, either.provenance
     both = one.guarantee == other.guarantee == "certified"
     return dataclasses.replace(
         one,

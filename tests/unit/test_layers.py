@@ -9,8 +9,8 @@ PACKAGE = Path(smoothlime.__file__).parent
 LAYERS = [
     {"errors", "_types", "_validate", "_optional", "_progress", "_version", "uncertainty"},
     {"tables", "neighbourhood", "designs", "models", "subject", "groups", "explanation"},
-    {"estimators"},
-    {"choices", "sampling", "explain", "sigma_path", "guarantees"},
+    {"estimators", "exact"},
+    {"choices", "sampling", "exactly", "explain", "sigma_path", "guarantees"},
     {"testing", "io", "plots"},
     {"paper", "cli", "__init__", "__main__"},
 ]

@@ -14,6 +14,7 @@ from .._validate import check_choice, check_count, check_names
 from .._version import __version__
 from ..designs import DESIGNS
 from ..errors import SmoothlimeError, UnreadableFile
+from ..exact import Exact
 from ..explanation import Explanation, Provenance
 from ..groups import Groups
 from ..neighbourhood import Neighbourhood
@@ -117,23 +118,25 @@ def unpack(header: dict[str, Any], source: Source) -> Explanation:
             raise UnreadableFile(msg)
         groups = Groups(**parts, row_keys=keys)
     fields = {name: read(name, *each) for name, each in ARRAYS.items()}
-    _check_sense(fields, None if groups is None else groups.sizes)
+    provenance = _provenance(take(header, "provenance", dict))
+    is_exact = isinstance(provenance.method, Exact)
+    _check_sense(fields, None if groups is None else groups.sizes, is_exact=is_exact)
     return Explanation(
         **fields | {"row_outputs": tuple(fields["row_outputs"])},
         feature_names=names,
         output_name=take(header, "output_name", str),
         neighbourhood=neighbourhood,
-        provenance=_provenance(take(header, "provenance", dict)),
+        provenance=provenance,
         groups=groups,
         selected=read("selected", "float", "rd") if take(header, "has_selected", bool) else None,
     )
 
 
-def _check_sense(fields: dict[str, Any], sizes: Any) -> None:
+def _check_sense(fields: dict[str, Any], sizes: Any, *, is_exact: bool) -> None:
     """Refuse numbers that no run can have given."""
     share = fields["fidelity"]
     wrong = {
-        "n_samples": fields["n_samples"] < 1,
+        "n_samples": fields["n_samples"] < (0 if is_exact else 1),
         "n_evaluations": fields["n_evaluations"] < 1,
         "standard_error": fields["standard_error"] < 0,
         "radius": fields["radius"] < 0,
@@ -202,7 +205,7 @@ def _count(name: str, at_least: int) -> Callable[[Any], int]:
 
 
 def _design(raw: Any) -> str:
-    if take({"design": raw}, "design", str) not in DESIGNS:
+    if take({"design": raw}, "design", str) not in (*DESIGNS, *Exact.designs):
         raise newer(f"the design {shown(raw)}")
     return str(raw)
 

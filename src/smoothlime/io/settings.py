@@ -11,6 +11,7 @@ import numpy as np
 from ..choices import METHODS
 from ..errors import InvalidArgument, SmoothlimeError, UnreadableFile, WrongType
 from ..estimators.certified import Certifying
+from ..exact import Exact
 from .fields import NOT_FINITE, nested, newer, shown, take
 
 
@@ -37,7 +38,7 @@ class NotSaved:
 
 def kinds() -> dict[str, type]:
     """Classes of settings that files may name."""
-    known: tuple[Any, ...] = (*METHODS.values(), *get_args(Certifying))
+    known: tuple[Any, ...] = (*METHODS.values(), Exact, *get_args(Certifying))
     return {kind.__name__: kind for kind in known}
 
 

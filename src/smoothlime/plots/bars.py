@@ -44,7 +44,7 @@ def bars(e: Explanation, ax: Axes | None = None, *, confidence: float = 0.95, mo
     rest = f"; {left_out} smaller slopes not shown" if left_out else ""
     ax.set_xlabel(
         f"slope × neighbourhood standard deviation, with {confidence:.0%} intervals\n"
-        f"{e.method}, {int(e.n_samples[0]):,} draws{rest}"
+        f"{'exact, no sampling' if e.is_exact else f'{e.method}, {int(e.n_samples[0]):,} draws'}{rest}"
     )
     ax.set_ylim(-0.9, max(len(chosen) - 0.1, 2.1))
     ax.spines[["top", "right", "left"]].set_visible(False)

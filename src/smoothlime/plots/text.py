@@ -87,6 +87,8 @@ def as_rich(e: Explanation) -> Any:
 
 def footer(e: Explanation) -> str:
     """How the numbers came about, and how far they can be trusted."""
+    if e.is_exact:
+        return "exact: no sampling, no sampling error"
     drawn = sorted({int(n) for n in e.n_samples}) or [0]
     count = f"{drawn[0]:,}" if len(drawn) == 1 else f"{drawn[0]:,} to {drawn[-1]:,}"
     kind = "indicative: fewer than 256 draws" if e.is_indicative.any() else "approximate"

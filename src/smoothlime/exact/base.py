@@ -1,0 +1,44 @@
+"""What an exact answer is: the smoothed model and its slopes in closed form, and how far rounding may have moved them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Protocol
+
+from .._types import Array
+from ..neighbourhood import Factor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Smoothed:
+    """E f and its slopes around r rows."""
+
+    slopes: Array
+    """(r, f) per unit of each perturbed feature"""
+    mean: Array
+    """(r,) E f(a)"""
+    variance: Array
+    """(r,) Var f(a), NaN where there is no closed form for it"""
+    radius: Array
+    """(r,) bound on the numerical error of the standardised slopes, L2"""
+
+
+class ClosedForm(Protocol):
+    """A model whose smoothed slopes are known without sampling."""
+
+    def values(self, x: Array) -> Array:
+        """Outputs (r, k): what the model itself must answer, or it has been misread."""
+        ...
+
+    def smooth(self, x: Array, factor: Factor, weights: Array) -> Smoothed:
+        """E f and its slopes around rows (r, d), for the outputs weighed by (r, k)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """No sampling at all: the closed form for linear and generalised linear models, and for tree ensembles."""
+
+    name: ClassVar[str] = "exact"
+    needs: ClassVar[Literal["structure"]] = "structure"
+    designs: ClassVar[tuple[str, ...]] = ("none",)

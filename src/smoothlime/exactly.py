@@ -1,0 +1,101 @@
+"""Explanations without sampling: what `method="exact"` does, and `"auto"` where it can."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._types import Array
+from ._version import versions
+from .errors import InvalidArgument
+from .exact import ClosedForm, Exact, find_closed_form
+from .explanation import Explanation, Provenance, columns
+from .models import Evaluation, Target
+from .models.evaluation import automatic_batch_size
+from .models.targets import output_names
+from .subject import Subject, take_up
+
+AGREES = 1e-5
+"""Outputs that the closed form must reproduce, relative to their size; float32 libraries differ by 1e-6."""
+
+
+class Exactly:
+    """A model whose closed form is known, around some rows; nothing is drawn."""
+
+    def __init__(self, subject: Subject, form: ClosedForm, predictions: Array, evaluations: int) -> None:
+        self.subject = subject
+        self.form = form
+        self.predictions = predictions
+        self.evaluations = evaluations
+        self.outputs = output_names(subject.model.outputs, predictions.shape[1])
+
+    def run(self, target: Target, confidence: float) -> list[Explanation]:
+        """One explanation per target."""
+        predictions = target.of(self.predictions)
+        return [self._explain(target, i, predictions[:, i], confidence) for i in range(target.weights.shape[1])]
+
+    def _explain(self, target: Target, i: int, prediction: Array, confidence: float) -> Explanation:
+        subject, factor = self.subject, self.subject.factor
+        r, d = subject.x.shape
+        found = self.form.smooth(subject.x, factor, target.weights[:, i])
+        explained = (factor.whiten(found.slopes) ** 2).sum(axis=1)
+        is_flat = found.variance <= 1e-30 * prediction**2
+        share = np.divide(explained, found.variance, out=np.ones(r), where=~is_flat)
+        none = np.zeros(r, dtype=np.intp)
+        return Explanation(
+            x=subject.x,
+            values=columns(found.slopes, factor.free, d),
+            standard_error=columns(np.zeros_like(found.slopes), factor.free, d),
+            prediction=prediction,
+            smoothed=found.mean,
+            fidelity=np.where(np.isnan(found.variance), np.nan, np.clip(share, 0.0, 1.0)),
+            radius=found.radius,
+            converged=np.ones(r, dtype=np.bool_),
+            n_samples=none,
+            n_evaluations=none + self.evaluations,
+            degrees_of_freedom=np.full(r, np.inf),
+            feature_names=subject.feature_names,
+            output_name=target.names[i],
+            row_outputs=tuple(names[i] for names in target.row_names),
+            neighbourhood=subject.neighbourhood,
+            provenance=Provenance(
+                method=Exact(),
+                design="none",
+                seed=0,
+                draws="shared",
+                confidence=confidence,
+                guarantee="certified",
+                assumes="the structure read from the model, which reproduces its outputs",
+                block=1,
+                dtype="float64",
+                batch_size=1,
+                versions=versions(),
+                library=subject.library,
+            ),
+        )
+
+
+def find_exactly(model: Any, X: Any, *, sigma: Any, background: Any, output: str, is_asked_for: bool) -> Exactly | None:
+    """The closed form around the rows, if the model has one; where it was asked for by name, an error says why not."""
+    subject = take_up(model, X, sigma=sigma, background=background, output=output)
+    form, why_not = find_closed_form(subject.model, subject.factor)
+    if form is None:
+        if not is_asked_for:
+            return None
+        msg = f"method='exact' needs a closed form: {why_not}. Use method='clime' or 'differences', which only ask"
+        raise InvalidArgument(msg)
+    size = automatic_batch_size(subject.rows.shape[1], np.dtype(np.float64))
+    evaluation = Evaluation(subject.model, size)
+    predictions = evaluation.values(subject.rows, lambda row: f"row {row}")
+    read = form.values(subject.x)
+    off = np.abs(read - predictions)
+    if read.shape != predictions.shape or not (off <= AGREES * np.maximum(np.abs(predictions), 1e-3)).all():
+        if not is_asked_for:
+            return None  # a subclass with ideas of its own, say: ask it instead
+        msg = (
+            f"method='exact': the structure read from the {type(model).__name__} does not reproduce its outputs"
+            f" (off by {np.nanmax(off):.2g}). Use method='clime' or 'differences', which only ask"
+        )
+        raise InvalidArgument(msg)
+    return Exactly(subject, form, predictions, 1)
