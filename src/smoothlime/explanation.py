@@ -396,7 +396,7 @@ def _combine(one: Explanation, sign: float, other: Explanation) -> Explanation:
         prediction=one.prediction + sign * other.prediction,
         smoothed=one.smoothed + sign * other.smoothed,
         fidelity=np.full(len(one), np.nan),
-        n_samples=np.minimum(one.n_samples, other.n_samples),
+        n_samples=(np.maximum if one.is_exact or other.is_exact else np.minimum)(one.n_samples, other.n_samples),
         n_evaluations=one.n_evaluations + other.n_evaluations,
         degrees_of_freedom=np.minimum(one.degrees_of_freedom, other.degrees_of_freedom),
         provenance=_joint(*((other, one) if one.is_exact else (one, other))),

@@ -47,7 +47,7 @@ def test_rows_of_words():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"method": "shap"}, r"method must be one of 'auto', 'smoothgrad'.*got 'shap'"),
+        ({"method": "shap"}, r"method must be one of 'auto', 'exact', 'smoothgrad'.*got 'shap'"),
         ({"design": "halton"}, r"design must be one of 'auto', 'iid', .*; got 'halton'"),
         ({"output": "logit"}, r"output must be one of 'probability', 'margin'; got 'logit'"),
         ({"method": "stein", "design": "orthogonal"}, r"'stein' cannot use design 'orthogonal'; it can use 'iid'"),

@@ -1,4 +1,4 @@
-"""What an exact answer is: the smoothed model and its slopes in closed form, and how far rounding may have moved them."""
+"""What an exact answer is: the smoothed model, its slopes, and how far rounding may have moved them."""
 
 from __future__ import annotations
 

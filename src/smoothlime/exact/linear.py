@@ -16,9 +16,11 @@ from .base import Smoothed
 ROUNDING = 64 * np.finfo(float).eps
 """Relative error allowed to sums and quadrature; measured errors are a few units in the last place."""
 
-IDENTITY = ("LinearRegression", "Ridge", "RidgeCV", "Lasso", "LassoCV", "ElasticNet", "ElasticNetCV", "Lars", "LassoLars",
-            "OrthogonalMatchingPursuit", "BayesianRidge", "ARDRegression", "HuberRegressor", "TheilSenRegressor",
-            "QuantileRegressor", "SGDRegressor", "PassiveAggressiveRegressor", "LinearSVR")  # fmt: skip
+IDENTITY = (
+    "LinearRegression", "Ridge", "RidgeCV", "Lasso", "LassoCV", "ElasticNet", "ElasticNetCV", "Lars", "LassoLars",
+    "OrthogonalMatchingPursuit", "BayesianRidge", "ARDRegression", "HuberRegressor", "TheilSenRegressor",
+    "QuantileRegressor", "SGDRegressor", "PassiveAggressiveRegressor", "LinearSVR",
+)  # fmt: skip
 EXPONENTIAL = ("PoissonRegressor", "GammaRegressor")
 LOGISTIC = ("LogisticRegression", "LogisticRegressionCV")
 MARGINS = (*LOGISTIC, "SGDClassifier", "RidgeClassifier", "RidgeClassifierCV", "LinearSVC", "Perceptron",
@@ -150,8 +152,8 @@ def _sigmoid(u: Array) -> Array:
 
 NODES = np.arange(-80, 81) / 2.0
 """Trapezoidal rule with steps of 1/2. The logistic slope is analytic in a strip of half-width π and falls off as
-exp(−|u|), the Gaussian is entire: the error is below exp(−33) for every m and τ, where Gauss–Hermite rules converge ever
-more slowly as τ grows."""
+exp(−|u|), the Gaussian is entire: the error is below exp(−33) for every m and τ, where Gauss–Hermite rules converge
+ever more slowly as τ grows."""
 
 
 def _logistic_slope(m: Array, tau: Array) -> Array:
@@ -187,6 +189,10 @@ def _phi(z: Array) -> Array:
     return np.exp(-(z**2) / 2) / sqrt(2 * pi)
 
 
+def _lognormal_mean(m: Array, tau: Array) -> Array:
+    return np.exp(m + tau**2 / 2)
+
+
 def _probit(u: Array) -> Array:
     from scipy.special import ndtr
 
@@ -203,12 +209,7 @@ def _probit_square(m: Array, tau: Array) -> Array:
 
 LINKS = {
     "identity": Link(lambda u: u, lambda m, t: m, lambda m, t: np.ones_like(m), lambda m, t: m**2 + t**2),
-    "exponential": Link(
-        np.exp,
-        lambda m, t: np.exp(m + t**2 / 2),
-        lambda m, t: np.exp(m + t**2 / 2),
-        lambda m, t: np.exp(2 * m + 2 * t**2),
-    ),
+    "exponential": Link(np.exp, _lognormal_mean, _lognormal_mean, lambda m, t: np.exp(2 * m + 2 * t**2)),
     # g' = g·(1 − g), hence g² = g − g'
     "logistic": Link(
         _sigmoid, _logistic_mean, _logistic_slope, lambda m, t: _logistic_mean(m, t) - _logistic_slope(m, t)

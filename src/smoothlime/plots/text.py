@@ -127,6 +127,9 @@ def _lines(e: Explanation, row: int) -> list[Line]:
         if (abs(value) + half) * std[j] < 1e-12 * largest:
             value = half = 0.0  # rounding, not a number to read
         name = " ".join(e.feature_names[j].split())
+        if e.is_exact:
+            lines.append(Line(name, f"{value:+.6g}", f"{value * std[j]:+.6g}", is_sure=True))
+            continue
         lines.append(Line(name, number(value, half), number(value * std[j], half * std[j]), bool(abs(value) > half)))
     return lines
 
@@ -140,7 +143,7 @@ def _headline(e: Explanation, row: int) -> str:
     if np.isfinite(e.smoothed[row]):
         parts.append(f"smoothed {e.smoothed[row]:.4g}")
     if not np.nansum(np.abs(e.values[row]) + e.standard_error[row]):
-        parts.append("the model did not change over the draws")
+        parts.append(f"the model {'does not change nearby' if e.is_exact else 'did not change over the draws'}")
     elif np.isfinite(e.fidelity[row]):
         parts.append(f"{e.fidelity[row]:.0%} linear nearby")
     if not e.converged[row]:

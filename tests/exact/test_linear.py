@@ -1,0 +1,223 @@
+"""Linear and generalised linear models: closed forms against quadrature, the library and sampling."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from sklearn import linear_model, svm
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, RobustScaler, StandardScaler
+
+import smoothlime as sl
+from smoothlime.errors import InvalidArgument
+from smoothlime.exact.linear import LINKS, LinearModel
+from smoothlime.testing import Probit, assert_matches
+
+X, Y = load_diabetes(return_X_y=True)
+X = 20 * X[:, :5]
+WINE = load_wine(return_X_y=True)
+CANCER, SICK = load_breast_cancer(return_X_y=True)
+CANCER = CANCER[:, :6]
+FULL = sl.Neighbourhood.from_data(CANCER, 0.7, full=True)
+DIAGONAL = sl.Neighbourhood.from_data(CANCER, 0.7)
+
+
+def averaged(function, m, tau):
+    """E g(m + τz), by adaptive quadrature."""
+    density = lambda z: function(m + tau * z) * np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
+    ends = sorted({-12.0, 12.0, *np.clip([-m / tau, (-m - 5) / tau, (5 - m) / tau], -12, 12)})
+    return sum(quad(density, low, high, epsabs=1e-15, epsrel=1e-13, limit=400)[0] for low, high in pairwise(ends))
+
+
+SLOPES = {
+    "logistic": lambda u: 1 / (1 + np.exp(-u)) / (1 + np.exp(u)),
+    "probit": lambda u: np.exp(-u * u / 2) / np.sqrt(2 * np.pi),
+    "exponential": np.exp,
+    "identity": lambda u: 1.0,
+}
+
+
+@pytest.mark.parametrize("name", LINKS)
+@pytest.mark.parametrize("m", [-6.0, -1.0, 0.0, 0.4, 3.0])
+@pytest.mark.parametrize("tau", [1e-3, 0.3, 0.999, 1.001, 2.5])
+def test_links_against_quadrature(name, m, tau):
+    link = LINKS[name]
+    at = (np.array([[m]]), np.array([[tau]]))
+    scalar = lambda u: float(link.value(np.array([u]))[0])
+    assert link.slope(*at)[0, 0] == pytest.approx(averaged(SLOPES[name], m, tau), rel=1e-11)
+    assert link.mean(*at)[0, 0] == pytest.approx(averaged(scalar, m, tau), rel=1e-11, abs=1e-13)
+    assert link.square(*at)[0, 0] == pytest.approx(averaged(lambda u: scalar(u) ** 2, m, tau), rel=1e-10, abs=1e-13)
+
+
+@pytest.mark.parametrize("tau", [30.0, 1_000.0])
+def test_a_very_wide_gaussian_sees_a_step(tau):
+    slope = LINKS["logistic"].slope(np.array([[0.3]]), np.array([[tau]]))[0, 0]
+    assert slope == pytest.approx(1 / (tau * np.sqrt(2 * np.pi)), rel=2 / tau**2 + 1e-3 / tau)
+
+
+def test_probit_equals_its_known_function():
+    v, x = np.array([0.8, -0.5, 0.3]), np.array([[0.2, 0.1, -1.0], [2.0, 0.0, 0.0]])
+    form = LinearModel(v[None], np.array([0.2]), np.zeros(1), np.eye(1), LINKS["probit"])
+    for around in (sl.Neighbourhood(0.7), sl.Neighbourhood(covariance=np.eye(3) + 0.3)):
+        found = form.smooth(x, around.factor(3), np.ones((2, 1)))
+        np.testing.assert_allclose(found.slopes, Probit(v, 0.2).slopes(x, around), rtol=1e-13)
+        np.testing.assert_allclose(found.mean, Probit(v, 0.2).smoothed(x, around), rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        linear_model.LinearRegression(),
+        linear_model.Ridge(2.0),
+        linear_model.Lasso(0.1),
+        linear_model.ElasticNet(0.1),
+        linear_model.SGDRegressor(random_state=0),
+        linear_model.HuberRegressor(),
+        svm.LinearSVR(random_state=0, max_iter=10_000),
+        make_pipeline(StandardScaler(), linear_model.Ridge()),
+        make_pipeline(StandardScaler(with_mean=False), MinMaxScaler(), linear_model.LinearRegression()),
+        make_pipeline(RobustScaler(), "passthrough", linear_model.LinearRegression()),
+    ],
+    ids=lambda model: type(getattr(model, "steps", [[0, model]])[-1][1]).__name__,
+)
+def test_linear_regressors_are_their_coefficients(model):
+    model.fit(X, Y)
+    e = sl.explain(model, X[:4], sigma=0.5)
+    base = model.predict(np.zeros((1, 5)))
+    coefficients = (model.predict(np.eye(5)) - base).ravel()
+    assert e.is_exact
+    np.testing.assert_allclose(e.values, np.tile(coefficients, (4, 1)), rtol=1e-9)
+    np.testing.assert_allclose(e.smoothed, model.predict(X[:4]), rtol=1e-9)
+    np.testing.assert_allclose(e.fidelity, 1.0, rtol=1e-12)
+    assert (e.standard_error == 0).all()
+    assert e.converged.all()
+    assert (e.radius < 1e-12 * np.linalg.norm(e.standardised, axis=1)).all()
+
+
+@pytest.mark.parametrize("around", [DIAGONAL, FULL], ids=["diagonal", "full"])
+def test_logistic_probabilities_agree_with_sampling(around):
+    model = make_pipeline(StandardScaler(), linear_model.LogisticRegression()).fit(CANCER, SICK)
+    e = sl.explain(model, CANCER[:5], sigma=around, target="1")
+    drawn = sl.explain(model, CANCER[:5], sigma=around, target="1", method="clime", design="iid", n_samples=200_000)
+    assert e.is_exact
+    size = np.linalg.norm(e.standardised, axis=1, keepdims=True)
+    for row in range(5):
+        assert_matches(
+            drawn.standardised[row], e.standardised[row], drawn.standard_error[row] * drawn.std, sees=1.0,
+            degrees_of_freedom=31,
+        )  # fmt: skip
+    assert np.median(drawn.standard_error * drawn.std / size) < 0.02
+    np.testing.assert_allclose(e.smoothed, drawn.smoothed, atol=4e-3)
+    np.testing.assert_allclose(e.fidelity, drawn.fidelity, atol=0.03)
+
+
+def test_both_classes_add_up_and_margins_are_linear():
+    model = linear_model.LogisticRegression(max_iter=5_000).fit(CANCER, SICK)
+    both = sl.explain_outputs(model, CANCER[:3], sigma=DIAGONAL)
+    assert (both["0"].values == -both["1"].values).all()
+    total = both["0"] + both["1"]  # no warning: what has no error adds none
+    assert (total.values == 0).all()
+    margin = sl.explain(model, CANCER[:3], sigma=DIAGONAL, output="margin")
+    np.testing.assert_allclose(margin.values, np.tile(model.coef_, (3, 1)))
+
+
+def test_counts_have_the_mean_of_a_lognormal():
+    counts = np.random.default_rng(0).poisson(np.exp(0.3 * X[:, 0]))
+    model = linear_model.PoissonRegressor().fit(X, counts)
+    e = sl.explain(model, X[:3], sigma=0.4)
+    factor = np.exp(0.08 * (model.coef_**2).sum())
+    np.testing.assert_allclose(e.values, model.predict(X[:3])[:, None] * factor * model.coef_, rtol=1e-12)
+
+
+def test_several_targets_at_once():
+    model = linear_model.LinearRegression().fit(X, np.column_stack([Y, -2 * Y]))
+    e = sl.explain(model, X[:2], target={"0": 2, "1": 1})
+    np.testing.assert_allclose(e.values, 0.0, atol=1e-9)
+
+
+def test_fixed_features_have_no_slope():
+    model = linear_model.LogisticRegression(max_iter=5_000).fit(CANCER, SICK)
+    around = sl.Neighbourhood.from_data(CANCER, 0.7, fixed=[1])
+    e = sl.explain(model, CANCER[:2], sigma=around, target=1)
+    assert np.isnan(e.values[:, 1]).all()
+    drawn = sl.explain(model, CANCER[:2], sigma=around, target=1, method="clime", n_samples=100_000)
+    np.testing.assert_allclose(e.values[:, 0], drawn.values[:, 0], rtol=0.05)
+
+
+class TestChoosing:
+    def test_what_asks_for_draws_gets_draws(self):
+        model = linear_model.LinearRegression().fit(X, Y)
+        assert sl.explain(model, X[:1]).method == "exact"
+        assert sl.explain(model, X[:1], method="exact").method == "exact"
+        assert sl.explain(model, X[:1], n_samples=64).method == "differences"
+        assert sl.explain(model, X[:1], method="clime").method == "clime"
+
+    def test_exact_draws_nothing(self):
+        model = linear_model.LinearRegression().fit(X, Y)
+        with pytest.raises(InvalidArgument, match="method='exact' draws nothing; leave n_samples and design out"):
+            sl.explain(model, X[:1], method="exact", n_samples=64)
+        with pytest.raises(InvalidArgument, match="this explanation is exact: no points were drawn for it"):
+            sl.explain(model, X[:1]).perturbations(0)
+
+    @pytest.mark.parametrize(
+        ("model", "message"),
+        [
+            (lambda a: a[:, 0], "only linear models and trees of scikit-learn and its kin"),
+            (make_pipeline(PolynomialFeatures(2), linear_model.Ridge()).fit(X, Y), "a Pipeline by predict has none"),
+            (
+                linear_model.LogisticRegression(max_iter=9_999).fit(*load_wine(return_X_y=True)),
+                "by predict_proba has none",
+            ),
+        ],
+    )
+    def test_models_without_a_closed_form_say_so(self, model, message):
+        rows = np.ones((1, getattr(model, "n_features_in_", 5)))
+        with pytest.raises(InvalidArgument, match=message):
+            sl.explain(model, rows, method="exact", target=0)
+
+    def test_a_subclass_with_ideas_of_its_own_is_asked(self):
+        class Bent(linear_model.LinearRegression):
+            def predict(self, X):
+                return super().predict(X) ** 2
+
+        model = Bent().fit(X, Y)
+        assert sl.explain(model, X[:1]).method == "differences"
+        with pytest.raises(InvalidArgument, match="the structure read from the Bent does not reproduce its outputs"):
+            sl.explain(model, X[:1], method="exact")
+
+
+class TestAfterwards:
+    MODEL = linear_model.LinearRegression().fit(X, Y)
+
+    @pytest.mark.parametrize("suffix", ["json", "parquet"])
+    def test_saved_and_loaded(self, tmp_path, suffix, assert_same):
+        e = sl.explain(self.MODEL, X[:3])
+        e.save(tmp_path / f"e.{suffix}")
+        assert_same(sl.load(tmp_path / f"e.{suffix}"), e)
+
+    def test_shown(self):
+        e = sl.explain(self.MODEL, X[:1])
+        assert str(e).endswith("exact: no sampling, no sampling error")
+        assert "±" not in str(e)
+        assert "exact, no sampling" in e.plot().get_xlabel()
+
+    def test_certified(self):
+        e = sl.explain(self.MODEL, X[:2])
+        certificate = sl.certify(None, e, output_range=(0, 1))
+        assert certificate.bound(0.0).tolist() == [0.0, 0.0]
+
+    def test_minus_a_sampled_one(self):
+        e = sl.explain(self.MODEL, X[:1])
+        drawn = sl.explain(self.MODEL, X[:1], method="stein", n_samples=512)
+        apart = drawn - e
+        np.testing.assert_array_equal(apart.standard_error, drawn.standard_error)
+        assert apart.n_samples[0] == 512
+        assert (e - drawn).method == "stein"
+
+    def test_intervals_are_points(self):
+        e = sl.explain(self.MODEL, X[:1])
+        low, high = e.interval()
+        assert (low == high).all()
+        assert not e.is_indicative.any()
