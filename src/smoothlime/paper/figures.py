@@ -112,7 +112,7 @@ def figure3(study: Study) -> dict[str, Any]:
         "title": "Distance to the explanations of neighbours",
         "caption": "Mean over rows of the largest L1 distance between the explanation of a row and those of ten"
         " neighbours N(x, 0.01·I), σ² = 1, with 95% bands. Solid: the paper's protocol. Dashed: shared draws, default"
-        " designs, where hardly any sampling noise is left. The curves do not fall to zero: they fall to the distance"
+        " designs, where most of the sampling noise cancels. The curves do not fall to zero: they fall to the distance"
         " between the expected explanations, which no number of draws changes, and which is the same for both methods.",
         "paper": "Figure 3",
         "panels": [
