@@ -1,4 +1,10 @@
-"""A study at the smallest scale, on data that is always there."""
+"""Nothing here may use the network, the user's cache or real data files: those are for tests/data.
+
+A study at the smallest scale, on data that is always there.
+"""
+
+import urllib.error
+import urllib.request
 
 import pytest
 
@@ -20,6 +26,19 @@ TINY = Scale(
     peer_seeds=2,
     peer_samples=200,
 )
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch, tmp_path):
+    """An empty cache, no folder of data, and an archive that cannot be reached."""
+
+    def unreachable(*args, **kwargs):
+        raise urllib.error.URLError("no network in tests")
+
+    monkeypatch.setattr(urllib.request, "urlopen", unreachable)
+    monkeypatch.delenv("SMOOTHLIME_DATA", raising=False)
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 def unavailable():
