@@ -64,7 +64,7 @@ def convergence(study: Study) -> dict[str, Any]:
         f" {study.scale.convergence_rows} rows × {study.scale.convergence_repeats} repeats. The expected explanation is"
         f" a run of {study.scale.reference_draws:,} draws. Dashed: the n^-1/2 that theory predicts, and what is"
         " guaranteed at 95% from the length of the gradient for SmoothGrad, and from the range of the output alone"
-        " for the mean in Stein's identity, to which Theorem 3 is true; least squares is at least as good in every run here.",
+        " for the mean in Stein's identity; Theorem 3 is about least squares.",
         "paper": "beyond the paper",
         "panels": panels,
     }

@@ -212,7 +212,8 @@ def _distance_falls(study: Study) -> Finding:
     for name in study.real:
         found = study.equivalence(name, protocol="paper")
         numbers[name] = f"n^{np.polyfit(np.log(found.draws), np.log(found.mean), 1)[0]:.2f}"
-        held += [name] * bool(np.all(np.diff(found.mean) < 0))
+        if np.all(np.diff(found.mean) < 0):
+            held.append(name)
     return judged(
         study, held, numbers,
         holds="Falls all the way, like the noise of any average; there is no number of draws at which it is achieved.",
@@ -245,7 +246,8 @@ def _below_the_bounds(study: Study) -> Finding:
             plan("stein", eps=error["clime"], d=d, output_range=(0, 1), confidence=0.95).n_samples,
         )
         numbers[name] = f"{asked[0]:,} and {asked[1]:,}"
-        held += [name] * (min(asked) > 100)
+        if min(asked) > 100:
+            held.append(name)
     return judged(
         study, held, numbers,
         always="Draws that the corrected bounds ask for (Proposition 1, Theorem 3) for the error seen in 95% of runs"
@@ -266,7 +268,8 @@ def _approaches_zero(study: Study) -> Finding:
         share = limit.mean[0] / limit.size
         reached = study.robustness(name, "smoothgrad", protocol="paper").head[-1]
         numbers[name] = f"{reached:.3g}, tends to {limit.mean[0]:.3g} or {share:.0%} of the explanation"
-        held += [name] * (share <= CLOSE)
+        if share <= CLOSE:
+            held.append(name)
     return judged(
         study, held, numbers,
         holds="The limit is small beside the explanation itself.",
@@ -282,7 +285,8 @@ def _more_robust_at_finite_draws(study: Study) -> Finding:
         one, other = (study.robustness(name, method, protocol="paper") for method in ("smoothgrad", "clime"))
         ratios = [one.at(n) / other.at(n) for n in (100, 200, 500)]
         numbers[name] = " / ".join(f"{ratio:.2f}" for ratio in ratios)
-        held += [name] * (max(ratios) < 1)
+        if max(ratios) < 1:
+            held.append(name)
     return judged(
         study, held, numbers,
         always="SmoothGrad over C-LIME at 100 / 200 / 500 draws.",
@@ -297,7 +301,8 @@ def _nearer_to_zero_in_the_limit(study: Study) -> Finding:
     for name in study.real:
         ratio = study.limit(name).mean[0] / study.limit(name, "clime").mean[0]
         numbers[name] = f"{ratio:.3f}"
-        held += [name] * (ratio < 1 - CLOSE)
+        if ratio < 1 - CLOSE:
+            held.append(name)
     return judged(
         study, held, numbers,
         always=f"Limit of SmoothGrad over that of C-LIME, {study.scale.limit_draws:,} shared draws.",
@@ -324,7 +329,8 @@ def _saturates_faster(study: Study) -> Finding:
     for name in study.real:
         one, other = (_above_limit(study, name, method, 200) for method in ("smoothgrad", "clime"))
         numbers[name] = f"{one:+.0%} and {other:+.0%}"
-        held += [name] * (one < other)
+        if one < other:
+            held.append(name)
     return judged(
         study, held, numbers,
         always="Above the limit at 200 draws, SmoothGrad and C-LIME.",
@@ -348,7 +354,8 @@ def _converges_faster(study: Study) -> Finding:
             one, other = (found["median"][m][found["draws"][m].index(n)] for m in ("smoothgrad", "clime"))
             ratios.append(one / other)
         numbers[name] = " and ".join(f"{ratio:.2f}" for ratio in ratios)
-        held += [name] * (max(ratios) < 1)
+        if max(ratios) < 1:
+            held.append(name)
     return judged(
         study, held, numbers,
         always="Median error of SmoothGrad over that of C-LIME at 100 and 1,000 draws.",
@@ -370,7 +377,8 @@ def _smaller_variance_faster(study: Study) -> Finding:
             " / ".join(f"{value:.3f}" for value in raw) + " or " + " / ".join(f"{share:.0%}" for share in relative)
         )
         relative_too += raw != sorted(raw) and relative == sorted(relative)
-        held += [name] * (raw == sorted(raw) and relative == sorted(relative))
+        if raw == sorted(raw) and relative == sorted(relative):
+            held.append(name)
     return judged(
         study, held, numbers,
         always="Distance at 100 draws for σ² = 0.01 / 0.1 / 1, raw or relative to the explanation.",
@@ -389,7 +397,8 @@ def _robust_faster(study: Study) -> Finding:
         numbers[name] = (
             " / ".join(f"{each:+.0%}" for each in above) + " above " + " / ".join(f"{each:.3f}" for each in limits)
         )
-        held += [name] * (above == sorted(above))
+        if above == sorted(above):
+            held.append(name)
     return judged(
         study, held, numbers,
         always="C-LIME at 100 draws above its limit, and the limit, for σ² = 0.01 / 0.1 / 1.",
@@ -407,7 +416,8 @@ def _weaker_models_slower(study: Study) -> Finding:
             found = study.equivalence(name, quality=quality, protocol="paper")
             shares.append(found.at(100) / found.size)
         numbers[name] = " / ".join(f"{share:.0%}" for share in shares)
-        held += [name] * (min(shares[1:]) > shares[0])
+        if min(shares[1:]) > shares[0]:
+            held.append(name)
     return judged(
         study, held, numbers,
         always="Distance at 100 draws relative to the explanation: good network / the same, fewer epochs / weak one.",
