@@ -21,6 +21,7 @@ Each error is also the built-in error it resembles, so `except ValueError` keeps
     ├── ErrorsAdded                           two explanations with different draws were combined
     ├── NotConverged                          the tolerance was not reached within max_samples
     ├── SmallerBatches                        the model ran out of memory; batches were halved
+    ├── NotKept                               a download could not be kept for the next time
     └── LostPrecision                         the model's number format blurs the perturbations
 """
 
@@ -97,6 +98,10 @@ class NotConverged(SmoothlimeWarning):
 
 class SmallerBatches(SmoothlimeWarning):
     """The model ran out of memory, so it was called with smaller batches."""
+
+
+class NotKept(SmoothlimeWarning):
+    """A file that was downloaded could not be kept for the next time."""
 
 
 class LostPrecision(SmoothlimeWarning):

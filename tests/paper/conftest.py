@@ -1,4 +1,10 @@
-"""A study at the smallest scale, on data that is always there."""
+"""Nothing here may use the network, the user's cache or real data files: those are for tests/data.
+
+A study at the smallest scale, on data that is always there.
+"""
+
+import urllib.error
+import urllib.request
 
 import pytest
 
@@ -11,6 +17,10 @@ TINY = Scale(
     name="tiny",
     equivalence_rows=40,
     robustness_rows=16,
+    shared_rows=8,
+    shared_seeds=3,
+    limit_rows=8,
+    limit_draws=8_192,
     most_draws=500,
     convergence_rows=3,
     convergence_repeats=4,
@@ -20,6 +30,19 @@ TINY = Scale(
     peer_seeds=2,
     peer_samples=200,
 )
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch, tmp_path):
+    """An empty cache, no folder of data, and an archive that cannot be reached."""
+
+    def unreachable(*args, **kwargs):
+        raise urllib.error.URLError("no network in tests")
+
+    monkeypatch.setattr(urllib.request, "urlopen", unreachable)
+    monkeypatch.delenv("SMOOTHLIME_DATA", raising=False)
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 def unavailable():

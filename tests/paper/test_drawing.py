@@ -154,7 +154,7 @@ def test_bars_on_a_log_axis_are_dots():
 
 def test_a_heatmap_writes_its_numbers_in():
     ax, bar = draw(heatmap()).axes
-    assert [text.get_text() for text in ax.texts] == ["1", "0.5", "n/a", "0.1"]
+    assert [text.get_text() for text in ax.texts] == ["1.00", "0.50", "n/a", "0.10"]
     assert bar.get_ylabel() == "share"
     assert ax.images[0].get_clim() == (0.0, 1.0)
 

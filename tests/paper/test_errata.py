@@ -41,7 +41,7 @@ def test_the_scaling_argument_against_theorem_3():
     assert least(eps, eps ** (-1 / 3)) == pytest.approx(eps ** (2 / 3))
     n = math.log(1 / 0.05) / least(eps, eps ** (-1 / 3)) ** 2
     assert round(n, -1) == 1390
-    assert "n = 1,390" in told("every constant")
+    assert "C = 1, ε = 0.01 and δ = 0.05" in told("every constant")
     # without an intercept: E[aaᵀ]⁻¹ E[a f] for f = 1, x = e₁, σ = 1
     np.testing.assert_allclose(np.linalg.solve(np.diag([2.0, 1.0]), [1.0, 0.0]), [0.5, 0.0])
 

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from smoothlime.cli import main
-from smoothlime.errors import InvalidArgument
+from smoothlime.errors import InvalidArgument, UnwritableFile
 from smoothlime.paper import datasets, run
 from smoothlime.paper.study import Study
 
@@ -45,7 +45,9 @@ def test_everything_is_there(finished):
     folder, results, _ = finished
     assert tuple(results["figures"]) == NAMES
     assert set(results) == {"figures", "claims", "accuracy", "run"}
-    assert len(results["accuracy"]) == 6
+    assert len(results["accuracy"]) == 9
+    assert {row["paper"] for row in results["accuracy"] if row["source"] == "stand-in"} == {None}
+    assert {"torch", "captum", "shap", "lime"} <= set(results["run"]["versions"])
     written = json.loads((folder / "results.json").read_text())
     assert tuple(written["figures"]) == NAMES
     page = (folder / "index.html").read_text()
@@ -60,7 +62,7 @@ def test_stand_ins_are_called_stand_ins(finished):
     assert results["run"]["stand_ins"] == ["stand-in for Bankruptcy", "stand-in for Online Shopping"]
     assert sum(line.startswith("!! no such file here") for line in said) == 2
     labels = [line["label"] for line in results["figures"]["figure2"]["panels"][0]["curves"]]
-    assert labels == ["Simulated", "stand-in for Bankruptcy", "stand-in for Online Shopping"]
+    assert labels[:3] == ["Simulated", "stand-in for Bankruptcy", "stand-in for Online Shopping"]
     assert "stand-in" in (folder / "index.html").read_text()
 
 
@@ -110,10 +112,34 @@ def test_another_seed_is_another_run(study, tmp_path):
 
 def test_a_damaged_file_in_the_store_is_made_again(study, tmp_path):
     kept = Study(TINY, 0, study.data, study.trained, tmp_path)
-    kept.keep("thing", lambda: {"a": 1})
+    assert kept.keep("thing", lambda: {"a": 1}) == {"a": 1}
+    assert kept.keep("thing", lambda: {"a": 2}) == {"a": 1}
     (path,) = tmp_path.glob("thing-*.json")
-    path.write_text('{"a":')
-    assert kept.keep("thing", lambda: {"a": 2}) == {"a": 2}
+    for damage in ('{"a":', "[]", "null", "{}", '{"name": "other", "made": {}}'):
+        path.write_text(damage)
+        assert kept.keep("thing", lambda: {"a": 2}) == {"a": 2}
+
+
+def test_a_store_that_cannot_be_written_is_an_error(study, tmp_path):
+    kept = Study(TINY, 0, study.data, study.trained, tmp_path / "missing")
+    with pytest.raises(UnwritableFile, match="cannot be written"):
+        kept.keep("thing", lambda: {"a": 1})
+
+
+def test_a_full_report_is_not_written_over(tiny, tmp_path):
+    (tmp_path / "results.json").write_text('{"run": {"scale": "full"}, "claims": [{}]}')
+    for more in (["--quick"], ["--only", "figure1"]):
+        done = CliRunner().invoke(main, ["reproduce", "--out", str(tmp_path), *more])
+        assert done.exit_code == 2
+        assert "holds the report of a full run; choose another folder" in done.output
+    assert CliRunner().invoke(main, ["reproduce", "--out", ""]).exit_code == 2
+
+
+def test_a_report_that_cannot_be_written_is_an_error(tiny, tmp_path):
+    (tmp_path / "figures").write_text("a file")
+    done = CliRunner().invoke(main, ["reproduce", "--quick", "--only", "figure1", "--out", str(tmp_path)])
+    assert done.exit_code == 2
+    assert "the report cannot be written" in done.output
 
 
 def test_unknown_figures_are_named():

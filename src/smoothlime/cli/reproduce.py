@@ -13,7 +13,7 @@ import click
 @click.option("--out", default="report", show_default=True, help="Folder for the report; it is made if need be.")
 @click.option("--quick", is_flag=True, help="Every figure at small scale, in about a minute.")
 @click.option("--only", multiple=True, help="Only this figure; may be given several times.")
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the draws; data and networks stay the same.")
 def command(out: str, quick: bool, only: tuple[str, ...], seed: int) -> None:
     """Reproduce Agarwal et al. (2021) and check its claims.
 
@@ -23,5 +23,7 @@ def command(out: str, quick: bool, only: tuple[str, ...], seed: int) -> None:
     from ..paper.run import reproduce
 
     results = reproduce(out, quick=quick, only=only, seed=seed, say=lambda line: click.echo(line, err=True))
+    if results["run"]["stand_ins"]:
+        click.echo(f"Not the paper's data: {', '.join(results['run']['stand_ins'])}.")
     for claim in results["claims"]:
         click.echo(f"{claim['verdict']:<16} {claim['where']}: {claim['claim']}")

@@ -13,10 +13,13 @@ from typing import Any, Literal
 import numpy as np
 
 from .._types import Array
+from ..choices import choose_design
 from ..designs import DESIGNS
+from ..estimators import SmoothGrad
 from ..explain import prepare
 from ..models import Model, resolve_target
 from ..sampling import trace
+from ..uncertainty.jackknife import t_quantile
 
 Protocol = Literal["paper", "ours"]
 
@@ -27,7 +30,7 @@ NEIGHBOURS, SPREAD = 10, 0.1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve:
-    """A measure of each row (c, r) at numbers of draws (c,)."""
+    """A measure of each row (s, c, r) at numbers of draws (c,), for s seeds."""
 
     draws: tuple[int, ...]
     by_row: Array
@@ -36,13 +39,22 @@ class Curve:
 
     @property
     def mean(self) -> Array:
-        """(c,) over rows."""
-        return self.by_row.mean(axis=1)
+        """(c,) over rows and seeds."""
+        return self.by_row.mean(axis=(0, 2))
 
     @property
-    def standard_error(self) -> Array:
-        """(c,) of the mean over rows."""
-        return self.by_row.std(axis=1, ddof=1) / np.sqrt(self.by_row.shape[1])
+    def half_width(self) -> Array:
+        """(c,) of a 95% interval for that mean.
+
+        Draws that rows share make their errors alike, so where there are several seeds their scatter counts as well;
+        with independent draws the rows alone tell.
+        """
+        seeds, _, rows = self.by_row.shape
+        over_rows = self.by_row.mean(axis=0).std(axis=1, ddof=1) / np.sqrt(rows)
+        if seeds == 1:
+            return 1.96 * over_rows
+        over_seeds = self.by_row.mean(axis=2).std(axis=0, ddof=1) / np.sqrt(seeds)
+        return np.hypot(1.96 * over_rows, t_quantile(seeds - 1.0, 0.975) * over_seeds)
 
 
 def grid(most: int, *, at_least: int = 0) -> tuple[int, ...]:
@@ -60,18 +72,15 @@ def slopes(
     draws: tuple[int, ...],
     protocol: Protocol,
     seed: int,
-    design: str | None = None,
-) -> Array:
-    """Slopes (c, r, d) of a method at each number of draws; designs in blocks round it up to whole ones."""
-    chosen = design or ("iid" if protocol == "paper" else "auto")
+    design: str = "auto",
+) -> tuple[tuple[int, ...], Array]:
+    """Numbers of draws used, in whole blocks of the design, and slopes (c, r, d) at each."""
     job = prepare(
-        model, rows, method=method, sigma=sigma, n_samples=draws[-1], design=chosen,
+        model, rows, method=method, sigma=sigma, n_samples=draws[-1], design="iid" if protocol == "paper" else design,
         draws="independent" if protocol == "paper" else "shared", seed=seed,
     )  # fmt: skip
-    whole = [DESIGNS[job.design.name].whole(n, rows.shape[1]) for n in draws]
-    counts = sorted(set(whole))
-    found = trace(job, resolve_target(target, job.outputs, job.predictions), counts, False)
-    return found[[counts.index(n) for n in whole]]
+    counts = tuple(sorted({DESIGNS[job.design.name].whole(n, rows.shape[1]) for n in draws}))
+    return counts, trace(job, resolve_target(target, job.outputs, job.predictions), counts, False)
 
 
 def fewest_draws(d: int) -> int:
@@ -80,26 +89,49 @@ def fewest_draws(d: int) -> int:
 
 
 def equivalence(
-    model: Model, rows: Array, *, sigma: float, target: Any, most: int, protocol: Protocol, seed: int
+    model: Model, rows: Array, *, sigma: float, target: Any, most: int, protocol: Protocol, seeds: tuple[int, ...]
 ) -> Curve:
-    """Distance between SmoothGrad and C-LIME of each row."""
-    draws = grid(most, at_least=fewest_draws(rows.shape[1]))
-    found = [
-        slopes(model, rows, method, sigma=sigma, target=target, draws=draws, protocol=protocol, seed=own)
-        for method, own in (("smoothgrad", seed), ("clime", seed + 1 if protocol == "paper" else seed))
-    ]
-    return Curve(draws, np.abs(found[0] - found[1]).sum(axis=2), float(np.abs(found[0][-1]).sum(axis=1).mean()))
+    """Distance between SmoothGrad and C-LIME of each row.
+
+    Ours compares both on the same points, those of the design that SmoothGrad takes by default.
+    """
+    d = rows.shape[1]
+    asked = grid(most, at_least=fewest_draws(d) if protocol == "paper" else 2 * fewest_draws(d))
+    design = choose_design("auto", SmoothGrad(), d=d, n=asked[-1])
+    apart, size = [], 0.0
+    for seed in seeds:
+        (draws, one), (_, other) = (
+            slopes(
+                model, rows, method, sigma=sigma, target=target, draws=asked, protocol=protocol,
+                seed=_own(seed, method, protocol), design=design,
+            )
+            for method in ("smoothgrad", "clime")
+        )  # fmt: skip
+        apart.append(np.abs(one - other).sum(axis=2))
+        size += float(np.abs(one[-1]).sum(axis=1).mean()) / len(seeds)
+    return Curve(draws, np.stack(apart), size)
 
 
 def robustness(
-    model: Model, rows: Array, method: str, *, sigma: float, target: Any, most: int, protocol: Protocol, seed: int
-) -> Curve:
-    """Largest distance between the explanations of each row and of its ten neighbours."""
+    model: Model, rows: Array, method: str, *, sigma: float, target: Any, draws: tuple[int, ...], protocol: Protocol,
+    seeds: tuple[int, ...],
+) -> Curve:  # fmt: skip
+    """Largest distance between the explanations of each row and of its ten neighbours, the same for every seed."""
     r, d = rows.shape
-    draws = grid(most, at_least=fewest_draws(d) if method == "clime" else 0)
-    away = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(3,))).standard_normal((r, NEIGHBOURS, d))
+    away = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(3,))).standard_normal((r, NEIGHBOURS, d))
     everyone = np.concatenate([rows[:, None], rows[:, None] + SPREAD * away], axis=1).reshape(-1, d)
-    found = slopes(model, everyone, method, sigma=sigma, target=target, draws=draws, protocol=protocol, seed=seed)
-    by_row = found.reshape(len(draws), r, NEIGHBOURS + 1, d)
-    size = float(np.abs(by_row[-1, :, 0]).sum(axis=1).mean())
-    return Curve(draws, np.abs(by_row[:, :, 1:] - by_row[:, :, :1]).sum(axis=3).max(axis=2), size)
+    largest, size = [], 0.0
+    for seed in seeds:
+        used, found = slopes(
+            model, everyone, method, sigma=sigma, target=target, draws=draws, protocol=protocol,
+            seed=_own(seed, method, protocol),
+        )  # fmt: skip
+        by_row = found.reshape(len(used), r, NEIGHBOURS + 1, d)
+        largest.append(np.abs(by_row[:, :, 1:] - by_row[:, :, :1]).sum(axis=3).max(axis=2))
+        size += float(np.abs(by_row[-1, :, 0]).sum(axis=1).mean()) / len(seeds)
+    return Curve(used, np.stack(largest), size)
+
+
+def _own(seed: int, method: str, protocol: Protocol) -> int:
+    """Under the paper's protocol the two methods see different draws."""
+    return 2 * seed + (protocol == "paper" and method == "clime")

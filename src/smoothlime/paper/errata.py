@@ -77,8 +77,8 @@ ERRATA = (
         "smaller, and the same draws give the same event. From d = σ = ‖x‖ = 1 the four terms of the minimum become "
         "εs, εs, s and s⁻². With s = ε^(−1/3) the least is ε^(2/3), so the theorem asks for n of order ε^(−4/3). By "
         "the central limit theorem an error ε takes n of order ε^(−2), unless f is linear. So for every C the "
-        "promise fails once ε is small enough; with C = 1, ε = 0.01 and δ = 0.05 (n = 1,390) it failed in 77% of "
-        "simulated runs.",
+        "promise fails once ε is small enough; the claims above show how "
+        "often it fails with C = 1, ε = 0.01 and δ = 0.05.",
     ),
     Erratum(
         title="Robustness curves do not tend to zero",
@@ -89,8 +89,8 @@ ERRATA = (
         "is not zero unless the smoothed model has the same gradient at both points. What falls is the noise of "
         "sampling.",
         right="For the same points, both curves tend to the same positive limit, at most the Lipschitz bound times "
-        "the distance of the points. SmoothGrad is there sooner because it is less noisy, not because it is more "
-        "robust.",
+        "the distance of the points. A method may be there sooner because it is less noisy, not because it is "
+        "more robust.",
         proof="By the law of large numbers SGₙ(x) − SGₙ(x′) → SG(x) − SG(x′) = ∇F(x) − ∇F(x′) for the smoothed "
         "model F. By Theorem 1 the limit is the same for C-LIME. For a quadratic f the mean squared error of C-LIME "
         "is (d + 4)/2 times that of SmoothGrad, to leading order in n.",

@@ -13,6 +13,7 @@ import os
 import sys
 import tempfile
 import urllib.request
+import warnings
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from .._progress import Progress
-from ..errors import DataUnavailable, UnreadableFile
+from ..errors import DataUnavailable, NotKept, UnreadableFile
 
 FOLDER_VARIABLE = "SMOOTHLIME_DATA"
 TIMEOUT = 30.0
@@ -170,9 +171,9 @@ def _keep(content: bytes, path: Path) -> None:
     except OSError as err:
         msg = (
             f"{path.name} was downloaded but cannot be kept as {path}: {err}."
-            f" Put it into a folder of yours and set {FOLDER_VARIABLE} to that folder"
+            f" It will be downloaded again next time, unless {FOLDER_VARIABLE} names a folder that has it"
         )
-        raise DataUnavailable(msg) from err
+        warnings.warn(msg, NotKept, stacklevel=3)
 
 
 def _how_to_get(source: Source, folder: str | None, cache: Path, err: Exception) -> str:

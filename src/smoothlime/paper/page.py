@@ -25,14 +25,14 @@ VERDICTS = {
 }
 LOOK_FOR = {
     "figure1": "How the two clouds overlap: no boundary can keep them apart.",
-    "figure2": "Straight lines, ten times lower for a hundred times the draws: noise, and nothing but noise.",
+    "figure2": "The solid lines: straight, ten times lower for a hundred times the draws, as the noise of any average.",
     "figure3": "Where each curve levels off, and whether both methods do so at the same height.",
     "figure4": "The order of the curves, and how fast each falls: a smaller σ² may only mean less noise to average.",
     "figure5": "Whether the better and the worse model differ by more than their bands.",
     "convergence": "The distance between what was measured and what the bounds allow.",
-    "lipschitz": "Curves above the paper's bound, and none above the corrected one.",
+    "lipschitz": "In the first panel the curve above the paper's constant, and none above the corrected one anywhere.",
     "regularised": "Which penalty tends to the closed form, and which forgets it as the draws grow.",
-    "peers": "Whether other libraries answer the same question, and how far off they are at equal cost.",
+    "peers": "Which explainers agree, how much their answers change with seed and row, and what they cost.",
 }
 
 

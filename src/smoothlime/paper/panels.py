@@ -184,7 +184,7 @@ def heatmap(ax: Axes, panel: dict[str, Any]) -> dict[str, Any]:
     ax.spines[:].set_visible(False)
     if z.size <= MOST_WRITTEN:
         for (i, j), value in np.ndenumerate(z):
-            text = f"{value:.2g}" if np.isfinite(value) else "n/a"
+            text = f"{value:.2f}" if np.isfinite(value) else "n/a"
             shade = np.asarray(image.cmap((value - low) / (high - low)))[:3] if np.isfinite(value) else np.ones(3)
             dark = shade @ [0.299, 0.587, 0.114] < 0.5
             ax.text(j, i, text, ha="center", va="center", fontsize=7.5, color="white" if dark else "black")

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import platform
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from .._validate import check_count
 from .._version import versions
-from ..errors import DataUnavailable, InvalidArgument
+from ..errors import DataUnavailable, InvalidArgument, UnwritableFile
 from . import beyond, claims, datasets, figures, networks, report, side_by_side
 from .figures import title_of
 from .scale import FULL, QUICK, Scale
@@ -23,6 +26,8 @@ PAPER_ACCURACY = {
     ("shopping", "good"): 0.998,
     ("bankruptcy", "weak"): 0.86,
 }
+
+QUALITIES = ("good", "fewer", "weak")
 
 Figure = Callable[[Study], dict[str, Any]]
 Say = Callable[[str], None]
@@ -63,6 +68,7 @@ def reproduce(
         Called with one line of progress at a time.
     """
     wanted = _wanted(only)
+    _check_folder(folder, is_partial=bool(only), is_quick=quick)
     started, clock = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), time.monotonic()
     target = Path(folder)
     study = prepare(QUICK if quick else FULL, check_count(seed, "seed", at_least=0), target, say)
@@ -80,25 +86,58 @@ def reproduce(
     results = {
         "figures": done,
         "claims": judged,
-        "accuracy": [_accuracy(study, name, quality) for name in NAMES for quality in ("good", "weak")],
+        "accuracy": [_accuracy(study, name, quality) for name in NAMES for quality in QUALITIES],
         "run": {
             "seed": study.seed,
             "scale": study.scale.name,
-            "versions": versions(),
+            "versions": versions() | _versions_of_peers(),
             "seconds": round(time.monotonic() - clock, 1),
             "steps": study.seconds,
             "stand_ins": [title_of(study, name) for name in NAMES if study.data[name].source == "stand-in"],
             "started": started,
             "rows": {
                 "equivalence": {name: len(study.rows(name, study.scale.equivalence_rows)) for name in NAMES},
+                "equivalence, shared draws": {
+                    name: len(study.rows(name, 4 * study.scale.shared_rows)) for name in NAMES
+                },
                 "robustness": {name: len(study.rows(name, study.scale.robustness_rows)) for name in NAMES},
+                "robustness, shared draws": dict.fromkeys(NAMES, study.scale.shared_rows),
+                "limits": dict.fromkeys(NAMES, study.scale.limit_rows),
             },
             "cpu": platform.processor() or platform.machine(),
         },
     }
-    path = report.write(results, target)
+    try:
+        path = report.write(results, target)
+    except OSError as err:
+        msg = f"the report cannot be written to {str(target)!r}: {err.strerror or err}"
+        raise UnwritableFile(msg) from err
     say(f"the report is in {path}")
     return results
+
+
+def _check_folder(folder: str | Path, *, is_partial: bool, is_quick: bool) -> None:
+    """Refuse to write a lesser report over a full one."""
+    if not str(folder):
+        msg = "--out must name a folder; got an empty name"
+        raise InvalidArgument(msg)
+    path = Path(folder) / "results.json"
+    try:
+        there = json.loads(path.read_text(encoding="utf-8"))
+        is_full = there["run"]["scale"] == "full" and bool(there["claims"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return
+    if is_full and (is_partial or is_quick):
+        msg = f"{str(folder)!r} holds the report of a full run; choose another folder with --out"
+        raise InvalidArgument(msg)
+
+
+def _versions_of_peers() -> dict[str, str]:
+    found = {}
+    for name in ("torch", "scikit-learn", "captum", "shap", "lime", "matplotlib"):
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 def prepare(scale: Scale, seed: int, folder: Path | None, say: Say = print) -> Study:
@@ -115,6 +154,9 @@ def prepare(scale: Scale, seed: int, folder: Path | None, say: Say = print) -> S
         for name in NAMES
         for quality in ("good", "weak")
     }
+    for name in NAMES:  # as good but for the epochs: what the weak ones are not
+        recipe = networks.RECIPES[name]["good"] | {"epochs": networks.RECIPES[name]["weak"]["epochs"]}
+        trained[name, "fewer"] = networks.train(data[name], **recipe)
     store = None
     if folder is not None:
         store = folder / "kept"
@@ -200,7 +242,7 @@ def _accuracy(study: Study, name: str, quality: str) -> dict[str, Any]:
         "balanced_accuracy": network.balanced_accuracy,
         "auc": network.auc,
         "majority": network.majority,
-        "paper": PAPER_ACCURACY.get((name, quality)),
+        "paper": PAPER_ACCURACY.get((name, quality)) if name in study.real else None,
         "bayes": datasets.bayes_accuracy(1.0) if name == "simulated" else None,
         "note": data.note,
     }

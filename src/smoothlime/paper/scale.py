@@ -13,6 +13,12 @@ class Scale:
     equivalence_rows: int | None
     robustness_rows: int
     """Eleven explanations each, by two methods and two protocols: a random subset where the test part is larger"""
+    shared_rows: int
+    """Rows for curves with shared draws, which are repeated over `shared_seeds` seeds"""
+    shared_seeds: int
+    limit_rows: int
+    limit_draws: int
+    """For what curves tend to: the first rows of the robustness subset, so many shared draws"""
     most_draws: int
     convergence_rows: int
     convergence_repeats: int
@@ -28,6 +34,10 @@ FULL = Scale(
     name="full",
     equivalence_rows=None,
     robustness_rows=500,
+    shared_rows=125,
+    shared_seeds=4,
+    limit_rows=100,
+    limit_draws=65_536,
     most_draws=10_000,
     convergence_rows=20,
     convergence_repeats=20,
@@ -41,6 +51,10 @@ QUICK = Scale(
     name="quick",
     equivalence_rows=60,
     robustness_rows=20,
+    shared_rows=10,
+    shared_seeds=3,
+    limit_rows=8,
+    limit_draws=32_768,
     most_draws=1_000,
     convergence_rows=4,
     convergence_repeats=6,

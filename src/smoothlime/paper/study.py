@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import numpy as np
 
 from .._types import Array
 from .._version import __version__
-from ..errors import SmoothlimeError
+from ..errors import SmoothlimeError, UnwritableFile
 from . import curves, datasets, networks
 from .curves import Protocol
 from .scale import Scale
@@ -37,9 +38,14 @@ class Study:
     seed: int
     data: dict[str, datasets.Dataset]
     trained: dict[tuple[str, str], networks.Network]
-    """By data set, and `good` or `weak`"""
+    """By data set, and `good`, `weak`, or `fewer`: as good, but for the number of epochs"""
     store: Path | None = None
     seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def real(self) -> tuple[str, ...]:
+        """Data sets of the paper's own, without those that something else stands in for."""
+        return tuple(name for name in NAMES if self.data[name].source != "stand-in")
 
     def network(self, name: str, quality: str = "good") -> networks.Network:
         """A trained network."""
@@ -55,12 +61,14 @@ class Study:
 
     def equivalence(self, name: str, *, variance: float = 1.0, quality: str = "good", protocol: Protocol) -> Curve:
         """Distance between SmoothGrad and C-LIME against draws."""
+        scale = self.scale
         return self._curve(
             ("equivalence", name, quality, variance, protocol),
             lambda: curves.equivalence(
-                self.network(name, quality).model, self.rows(name, self.scale.equivalence_rows),
-                sigma=float(np.sqrt(variance)), target=TARGET, most=self.scale.most_draws, protocol=protocol,
-                seed=self.seed,
+                self.network(name, quality).model,
+                self.rows(name, scale.equivalence_rows if protocol == "paper" else 4 * scale.shared_rows),
+                sigma=float(np.sqrt(variance)), target=TARGET, most=scale.most_draws, protocol=protocol,
+                seeds=self._seeds(protocol),
             ),
         )  # fmt: skip
 
@@ -68,14 +76,33 @@ class Study:
         self, name: str, method: str, *, variance: float = 1.0, quality: str = "good", protocol: Protocol
     ) -> Curve:
         """Largest distance to a neighbour's explanation against draws."""
+        scale, d = self.scale, self.data[name].x_test.shape[1]
+        at_least = curves.fewest_draws(d) * (1 if protocol == "paper" else 2) if method == "clime" else 0
         return self._curve(
             ("robustness", name, quality, variance, protocol, method),
             lambda: curves.robustness(
-                self.network(name, quality).model, self.rows(name, self.scale.robustness_rows), method,
-                sigma=float(np.sqrt(variance)), target=TARGET, most=self.scale.most_draws, protocol=protocol,
-                seed=self.seed,
+                self.network(name, quality).model,
+                self.rows(name, scale.robustness_rows)[: None if protocol == "paper" else scale.shared_rows],
+                method, sigma=float(np.sqrt(variance)), target=TARGET, protocol=protocol,
+                draws=curves.grid(scale.most_draws, at_least=at_least), seeds=self._seeds(protocol),
             ),
         )  # fmt: skip
+
+    def limit(self, name: str, method: str = "smoothgrad", *, variance: float = 1.0) -> Curve:
+        """What the robustness curves tend to: many shared draws around the first rows of the subset."""
+        scale = self.scale
+        return self._curve(
+            ("limit", name, variance, method),
+            lambda: curves.robustness(
+                self.network(name).model, self.rows(name, scale.robustness_rows)[: scale.limit_rows], method,
+                sigma=float(np.sqrt(variance)), target=TARGET, protocol="ours", draws=(scale.limit_draws,),
+                seeds=(self.seed,),
+            ),
+        )  # fmt: skip
+
+    def _seeds(self, protocol: Protocol) -> tuple[int, ...]:
+        count = 1 if protocol == "paper" else self.scale.shared_seeds
+        return tuple(100 * self.seed + i for i in range(count))
 
     def _curve(self, key: tuple[Any, ...], make: Callable[[], curves.Curve]) -> Curve:
         def measure() -> dict[str, Any]:
@@ -83,9 +110,10 @@ class Study:
             return {
                 "draws": list(found.draws),
                 "mean": found.mean.tolist(),
-                "standard_error": found.standard_error.tolist(),
+                "half_width": found.half_width.tolist(),
+                "head": found.by_row[:, :, : self.scale.limit_rows].mean(axis=(0, 2)).tolist(),
                 "size": found.size,
-                "rows": found.by_row.shape[1],
+                "rows": found.by_row.shape[2],
             }
 
         return Curve(**self.keep("-".join(map(str, key)), measure))
@@ -95,25 +123,29 @@ class Study:
         if self.store is None:
             return make()
         path = self.store / f"{name}-{self.fingerprint}.json"
-        if path.is_file():
-            try:
-                kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            except ValueError:
-                path.unlink()  # cut off while it was written by something else than us: make it again
-            else:
-                return kept
+        try:
+            kept = json.loads(path.read_text(encoding="utf-8"))
+            if type(kept) is dict and kept.get("name") == name and type(kept.get("made")) is dict:
+                return dict(kept["made"])
+        except (OSError, ValueError):
+            pass  # not there, or cut off while something else than us wrote it: make it again
         made = make()
         fresh = path.with_suffix(f".{os.getpid()}.part")
-        fresh.write_text(json.dumps(made, allow_nan=False), encoding="utf-8")
-        fresh.replace(path)
+        try:
+            fresh.write_text(json.dumps({"name": name, "made": made}, allow_nan=False), encoding="utf-8")
+            fresh.replace(path)
+        except OSError as err:
+            msg = f"{str(path.parent)!r} cannot be written: {err.strerror or err}"
+            raise UnwritableFile(msg) from err
         return made
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """Changes with all that numbers depend on: sizes, seed, version, data and weights of the networks."""
         digest = hashlib.sha256(json.dumps([asdict(self.scale), self.seed, __version__]).encode())
         for name in sorted(self.data):
-            digest.update(np.ascontiguousarray(self.data[name].x_test).tobytes())
+            for part in (self.data[name].x_train, self.data[name].x_test):
+                digest.update(np.ascontiguousarray(part).tobytes())
         for key in sorted(self.trained):
             for weight in self.trained[key].module.state_dict().values():
                 digest.update(weight.numpy().tobytes())
@@ -126,18 +158,24 @@ class Curve:
 
     draws: list[int]
     mean: list[float]
-    standard_error: list[float]
+    half_width: list[float]
+    """Of 95% intervals"""
+    head: list[float]
+    """The mean over the first rows, on which limits are measured"""
     size: float
     """Mean L1 length of the explanations themselves"""
     rows: int
 
     def at(self, n: int) -> float:
         """The mean at a number of draws."""
+        return self.mean[self._position(n)]
+
+    def head_at(self, n: int) -> float:
+        """The mean over the first rows at a number of draws."""
+        return self.head[self._position(n)]
+
+    def _position(self, n: int) -> int:
         if n not in self.draws:
             msg = f"this curve has no point at {n} draws; it has {self.draws}"
             raise SmoothlimeError(msg)
-        return self.mean[self.draws.index(n)]
-
-    def error_at(self, n: int) -> float:
-        """Standard error of that mean."""
-        return self.standard_error[self.draws.index(n)]
+        return self.draws.index(n)

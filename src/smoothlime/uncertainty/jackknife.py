@@ -56,7 +56,8 @@ def skewness_inflation(skew: Array, quantile: Array) -> Array:
     g/16: twice with 32 groups, since γ comes from the same draws and is itself too small where the tail has not
     shown; half with 8 nets, whose γ is mostly noise. The weights were chosen by measured coverage.
     """
-    return 1 + skew**2 * (quantile**4 + 2 * quantile**2 - 3) / (18 * 16)
+    # below a confidence of two thirds the term would narrow: leave such intervals as they are
+    return 1 + skew**2 * np.maximum(quantile**4 + 2 * quantile**2 - 3, 0.0) / (18 * 16)
 
 
 def _shares(sizes: Array) -> Array:
