@@ -1,0 +1,1 @@
+"""Explanations in closed form, for models whose structure is known."""
