@@ -33,6 +33,12 @@ NEGLIGIBLE = 1e-14
 
 FLAGS = {"contract", "nsz"}  # fused multiply and add; NaN and infinity keep their meaning
 
+# columns of Plan.nodes. Unsigned, as all positions in the inner loops: numba looks whether a signed one is negative,
+# which took half of the time.
+FEATURE, LO, AT, HI, LEFT, RIGHT, AFTER, NAN_LEFT = (np.uint64(each) for each in range(8))
+ZERO, ONE = np.uint64(0), np.uint64(1)
+C0, C1, C2, C3, C4, C5, C6, C7 = (np.uint64(each) for each in range(8))
+
 SETTINGS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": FLAGS}
 
 
@@ -53,30 +59,34 @@ def bell_table() -> Any:
 
 
 @numba.njit(**SETTINGS)
-def fill_normal(below, density, first, threshold, begin, end, x, inverse, bell):  # type: ignore[no-untyped-def]
-    """Φ((t − x)/σ) and φ((t − x)/σ)/σ for thresholds begin..end, to 1e-15 before the division by σ."""
-    for e in range(begin, end):
-        z = (threshold[e] - x) * inverse
-        z = min(max(z, -CUT - 0.25), CUT + 0.25)
-        cell = min(max(int((z + CUT) * STEPS + 1.0), 0), bell.shape[0] - 1)
-        u = z + CUT - (cell - 0.5) / STEPS
-        value, slope = bell[cell, 7], 0.0
-        slope = value
-        value = value * u + bell[cell, 6]
+def fill_normal(below, density, threshold, x, inverse, bell):  # type: ignore[no-untyped-def]
+    """Φ((t − x)/σ) and φ((t − x)/σ)/σ for each threshold, to 1e-15 before the division by σ."""
+    most = bell.shape[0] - 1
+    begin = np.searchsorted(threshold, x - CUT / inverse)
+    end = np.searchsorted(threshold, x + CUT / inverse)
+    below[:begin], density[:begin] = 0.0, 0.0
+    below[end:], density[end:] = 1.0, 0.0
+    below, density, threshold = below[begin:end], density[begin:end], threshold[begin:end]
+    for e in range(threshold.shape[0]):
+        z = min(max((threshold[e] - x) * inverse, -CUT - 0.25), CUT + 0.25)
+        whole = min(max(int((z + CUT) * STEPS + 1.0), 0), most)
+        u = z + CUT - (whole - 0.5) / STEPS
+        cell = np.uint64(whole)
+        slope = bell[cell, C7]
+        value = slope * u + bell[cell, C6]
         slope = slope * u + value
-        value = value * u + bell[cell, 5]
+        value = value * u + bell[cell, C5]
         slope = slope * u + value
-        value = value * u + bell[cell, 4]
+        value = value * u + bell[cell, C4]
         slope = slope * u + value
-        value = value * u + bell[cell, 3]
+        value = value * u + bell[cell, C3]
         slope = slope * u + value
-        value = value * u + bell[cell, 2]
+        value = value * u + bell[cell, C2]
         slope = slope * u + value
-        value = value * u + bell[cell, 1]
+        value = value * u + bell[cell, C1]
         slope = slope * u + value
-        value = value * u + bell[cell, 0]
-        below[first + e] = value
-        density[first + e] = slope * inverse
+        below[e] = value * u + bell[cell, C0]
+        density[e] = slope * inverse
 
 
 @numba.njit(**SETTINGS)
@@ -92,7 +102,8 @@ def fill_table(below, density, row, inverse, c, table_first, feature_first, thre
         if begin == end or np.isnan(row[j]):
             continue  # nodes that ask for a missing feature do not look here
         if inverse[j] > 0:
-            fill_normal(below, density, first, threshold, begin, end, row[j], inverse[j], bell)
+            to = slice(first + begin, first + end)
+            fill_normal(below[to], density[to], threshold[begin:end], row[j], inverse[j], bell)
         else:
             for e in range(begin, end):
                 below[first + e] = 1.0 if row[j] <= threshold[e] else 0.0
@@ -107,56 +118,55 @@ def fill_table(below, density, row, inverse, c, table_first, feature_first, thre
 
 
 @numba.njit(**SETTINGS)
-def go_down(nodes, begin, inner, below, density, missing, some_missing, reach, chance, push, order, mean, width):  # type: ignore[no-untyped-def]
+def go_down(nodes, below, density, missing, some_missing, reach, chance, push, order, mean, width):  # type: ignore[no-untyped-def]
     """α and P·α' of the nodes that matter, in `order`; how many they are, and the mass that was left out."""
-    count, lost, i = 0, 0.0, 0
-    reach[0] = 1.0
+    count, lost, i, inner = ZERO, 0.0, ZERO, np.uint64(nodes.shape[0])
+    reach[ZERO] = 1.0
     while i < inner:
         p = reach[i]
         if p <= NEGLIGIBLE:
-            lost += p
-            for o in range(i * width, (i + 1) * width):
+            lost += abs(p)
+            for o in range(i * width, (i + ONE) * width):
                 mean[o] = 0.0  # as if the leaves below were 0
-            i = nodes[begin + i, 6]
+            i = np.uint64(nodes[i, AFTER])
             continue
-        node = nodes[begin + i]
-        lo, t, hi = node[1], node[2], node[3]
+        lo, t, hi = nodes[i, LO], nodes[i, AT], nodes[i, HI]
         f_lo, d_lo = below[lo], density[lo]
-        inverse = 1.0 / (below[hi] - f_lo)
+        inverse = 1.0 / (below[hi] - f_lo)  # not 0, as p is not
         alpha = (below[t] - f_lo) * inverse
         slope = ((d_lo - density[t]) - alpha * (d_lo - density[hi])) * inverse
-        if some_missing and missing[node[0]]:
-            alpha, slope = float(node[7]), 0.0
-        alpha = min(max(alpha, 0.0), 1.0)
-        chance[i] = alpha
-        push[i] = p * slope
-        reach[node[4]] = p * alpha
-        reach[node[5]] = p - p * alpha
+        if some_missing and missing[nodes[i, FEATURE]]:
+            alpha, slope = float(nodes[i, NAN_LEFT]), 0.0
+        goes_left = p * alpha
+        chance[i], push[i] = alpha, p * slope
+        reach[nodes[i, LEFT]], reach[nodes[i, RIGHT]] = goes_left, p - goes_left
         order[count] = i
-        count += 1
-        i += 1
+        count += ONE
+        i += ONE
     return count, lost
 
 
 @numba.njit(**SETTINGS)
-def go_up(nodes, begin, order, count, chance, push, mean, gradient):  # type: ignore[no-untyped-def]
-    """Means below every node that was visited, and what each adds to the gradient (d,), times 1."""
-    for e in range(count - 1, -1, -1):
+def go_up(nodes, order, count, chance, push, mean, gradient):  # type: ignore[no-untyped-def]
+    """Means below every node that was visited, and what each adds to the gradient (d,)."""
+    e = count
+    while e > ZERO:
+        e -= ONE
         i = order[e]
-        node = nodes[begin + i]
-        right = mean[node[5]]
-        apart = mean[node[4]] - right
+        right = mean[nodes[i, RIGHT]]
+        apart = mean[nodes[i, LEFT]] - right
         mean[i] = right + chance[i] * apart
-        gradient[node[0]] += push[i] * apart
+        gradient[nodes[i, FEATURE]] += push[i] * apart
 
 
 @numba.njit(**SETTINGS)
-def go_up_wide(nodes, begin, order, count, chance, push, mean, width, gradient):  # type: ignore[no-untyped-def]
+def go_up_wide(nodes, order, count, chance, push, mean, width, gradient):  # type: ignore[no-untyped-def]
     """The same for `width` outputs at once; gradient is (d·width,)."""
-    for e in range(count - 1, -1, -1):
+    e = count
+    while e > ZERO:
+        e -= ONE
         i = order[e]
-        node = nodes[begin + i]
-        left, right, into = node[4] * width, node[5] * width, node[0] * width
+        left, right, into = nodes[i, LEFT] * width, nodes[i, RIGHT] * width, nodes[i, FEATURE] * width
         alpha, weight, at = chance[i], push[i], i * width
         for o in range(width):
             apart = mean[left + o] - mean[right + o]
@@ -165,9 +175,9 @@ def go_up_wide(nodes, begin, order, count, chance, push, mean, width, gradient):
 
 
 @numba.njit(**SETTINGS)
-def lay_leaves(mean, first, last, node_first, leaf, leaf_first, weights, mixes, width):  # type: ignore[no-untyped-def]
+def lay_leaves(mean, first, last, node_first, leaf, leaf_first, weights, mixes):  # type: ignore[no-untyped-def]
     """Leaf values of trees first..last into their slots, mixed by `weights` (k,) if asked."""
-    offset = 0
+    offset, width = 0, 1 if mixes else leaf.shape[1]
     for tree in range(first, last):
         offset += (node_first[tree + 1] - node_first[tree]) * width
         for e in range(leaf_first[tree], leaf_first[tree + 1]):
@@ -194,7 +204,7 @@ def smooth_rows(rows, inverse, weights, nodes, node_first, leaf, leaf_first, tar
     asked = weights.shape[0] > 0
     vector = leaf.shape[1] > 1
     mixes = asked and vector
-    width = leaf.shape[1] if vector and not asked else 1
+    width = np.uint64(leaf.shape[1] if vector and not asked else 1)
     k = values.shape[1]
     inner_most, slots_most, table_most = 1, 1, 2
     for c in range(table_tree.shape[0] - 1):
@@ -204,16 +214,16 @@ def smooth_rows(rows, inverse, weights, nodes, node_first, leaf, leaf_first, tar
         for tree in range(a, b):
             inner_most = max(inner_most, node_first[tree + 1] - node_first[tree])
     below, density = np.empty(table_most), np.empty(table_most)
-    mean = np.empty(slots_most * width)
+    mean = np.empty(slots_most * int(width))
     reach = np.empty(2 * inner_most + 1)
     chance, push = np.empty(inner_most), np.empty(inner_most)
-    order = np.empty(inner_most, dtype=np.int32)
+    order = np.empty(inner_most, dtype=np.uint32)
     missing = np.zeros(d, dtype=np.bool_)
     gradient = np.empty(d * k)
     for c in range(table_tree.shape[0] - 1):
         a, b = table_tree[c], table_tree[c + 1]
         if not mixes:
-            lay_leaves(mean, a, b, node_first, leaf, leaf_first, weights[0] if asked else bound, False, width)
+            lay_leaves(mean, a, b, node_first, leaf, leaf_first, weights[0] if asked else bound, False)
         for row in range(r):
             some_missing = False
             for j in range(d):
@@ -224,35 +234,34 @@ def smooth_rows(rows, inverse, weights, nodes, node_first, leaf, leaf_first, tar
                 for o in range(weights.shape[1]):
                     is_new = is_new or weights[row, o] != weights[row - 1, o]
                 if is_new:
-                    lay_leaves(mean, a, b, node_first, leaf, leaf_first, weights[row], True, width)
+                    lay_leaves(mean, a, b, node_first, leaf, leaf_first, weights[row], True)
             fill_table(below, density, rows[row], inverse, c, table_first, feature_first, threshold,
                        choice_first, choice_feature, choice_start, choice_stop, category, bell)  # fmt: skip
             offset = 0
             for tree in range(a, b):
-                begin, inner = node_first[tree], node_first[tree + 1] - node_first[tree]
-                size = (inner + leaf_first[tree + 1] - leaf_first[tree]) * width
+                own = nodes[node_first[tree] : node_first[tree + 1]]
+                size = (own.shape[0] + leaf_first[tree + 1] - leaf_first[tree]) * int(width)
                 here = mean[offset : offset + size]
                 offset += size
                 scale = weights[row, target[tree]] if asked and not vector else 1.0
                 if scale == 0.0:
                     continue
-                count, out = go_down(nodes, begin, inner, below, density, missing, some_missing,
-                                     reach, chance, push, order, here, width)  # fmt: skip
+                count, out = go_down(own, below, density, missing, some_missing, reach, chance, push, order, here, width)
                 lost[row] += out * bound[tree] * abs(scale)
-                if width > 1:
-                    go_up_wide(nodes, begin, order, count, chance, push, here, width, gradients[row])
-                    for o in range(width):
+                if width > ONE:
+                    go_up_wide(own, order, count, chance, push, here, width, gradients[row])
+                    for o in range(k):
                         values[row, o] += here[o]
                 elif asked:
                     for j in range(d):
                         gradient[j] = 0.0
-                    go_up(nodes, begin, order, count, chance, push, here, gradient)
+                    go_up(own, order, count, chance, push, here, gradient)
                     for j in range(d):
                         gradients[row, j] += scale * gradient[j]
                     values[row, 0] += scale * here[0]
                 else:
                     o = target[tree]
-                    go_up(nodes, begin, order, count, chance, push, here, gradients[row, o * d : (o + 1) * d])
+                    go_up(own, order, count, chance, push, here, gradients[row, o * d : (o + 1) * d])
                     values[row, o] += here[0]
 
 
@@ -356,4 +365,4 @@ def order_nodes(feature, left, right, nan_left, roots, place, last, table_tree, 
             total += inner
             leaves += found
             node_first[tree + 1], leaf_first[tree + 1] = total, leaves
-    return nodes[:total].copy(), node_first, leaf_node[:leaves].copy(), leaf_first
+    return nodes[:total].astype(np.uint32), node_first, leaf_node[:leaves].copy(), leaf_first

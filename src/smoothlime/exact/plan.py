@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from .._types import Array
 
 if TYPE_CHECKING:
     from .trees import Ints, Longs, TreeEnsemble
+
+Places = npt.NDArray[np.uint32]
 
 TABLE = 4096
 """Thresholds in one table, unless a single tree has more: 64 KiB of Φ and φ."""
@@ -29,7 +32,7 @@ class Plan:
     categories.
     """
 
-    nodes: Ints  # (inner, 8): feature, lo, t, hi in the table; slots of left and right, of what follows; nan_left
+    nodes: Places  # (inner, 8): feature, lo, t, hi in the table; slots of left and right, of what follows; nan_left
     node_first: Longs  # (trees + 1,)
     leaf: Array  # (leaves, w)
     leaf_first: Longs  # (trees + 1,)

@@ -1,13 +1,21 @@
-"""Trees, forests and gradient boosting of scikit-learn, from their public `tree_` arrays."""
+"""Trees, forests and gradient boosting of scikit-learn: public `tree_` arrays, treelite where there are none."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from .._optional import require
+from .._types import Array
 from ..errors import NoClosedForm
 from .trees import TreeEnsemble, as_threshold, join_trees
+
+NUMERICAL, CATEGORICAL, AT_MOST = 1, 2, 3
+"""treelite's numbers for kinds of nodes, and for the comparison x <= threshold."""
 
 
 def read_forest(model: Any) -> TreeEnsemble:
@@ -41,3 +49,76 @@ def _one_tree(tree: Any) -> dict[str, Any]:
         "nan_left": np.asarray(missing, dtype=bool),
         "value": value,
     }
+
+
+def read_gradient_boosting(model: Any) -> TreeEnsemble:
+    """GradientBoostingClassifier or -Regressor: the margin (decision function), or the regression value."""
+    if not (isinstance(model.init_, str) or type(model.init_).__name__ in ("DummyClassifier", "DummyRegressor")):
+        msg = (
+            f"the {type(model).__name__} starts from a {type(model.init_).__name__}, which is not made of trees;"
+            f" use method='clime'"
+        )
+        raise NoClosedForm(msg)
+    trees, target = [], []
+    for stage in model.estimators_:
+        for output, member in enumerate(stage):
+            tree = _one_tree(member.tree_)
+            tree["value"] = tree["value"] * model.learning_rate
+            trees.append(tree)
+            target.append(output)
+    k = model.estimators_.shape[1]
+    without = join_trees(trees, base=np.zeros(k), n_features=model.n_features_in_, target=target)
+    origin = np.zeros((1, model.n_features_in_))
+    # what it starts from is the same at every row; that it is will be seen when the reader proves itself
+    base = ask_sklearn(model, "decision_function" if hasattr(model, "classes_") else "predict")(origin)
+    return replace(without, base=(base - without.predict(origin))[0])
+
+
+def read_hist_gradient_boosting(model: Any) -> TreeEnsemble:
+    """HistGradientBoosting, whose trees are not public: treelite knows how to get at them."""
+    treelite: Any = require("treelite", extra="trees", to=f"read the trees of a {type(model).__name__}")
+    read = treelite.sklearn.import_model(model)
+    header = read.get_header_accessor()
+    base = np.asarray(header.get_field("base_scores"), dtype=np.float64)
+    trees = [_from_treelite(read.get_tree_accessor(each)) for each in range(read.num_tree)]
+    target = np.maximum(header.get_field("class_id"), 0) if len(base) > 1 else None
+    return join_trees(trees, base=base, n_features=int(header.get_field("num_feature")[0]), target=target)
+
+
+def _from_treelite(tree: Any) -> dict[str, Any]:
+    """One tree of HistGradientBoosting as treelite holds it: float64, and x <= threshold goes left."""
+    names = ("node_type", "cleft", "cright", "split_index", "threshold", "default_left", "leaf_value", "cmp")
+    node_type, left, right, feature, threshold, nan_left, value, compared = (tree.get_field(name) for name in names)
+    if not np.isin(compared[node_type == NUMERICAL], (AT_MOST,)).all():
+        msg = "treelite gives this model's splits with a comparison that is not known here; use method='clime'"
+        raise NoClosedForm(msg)
+    left, right, nan_left = left.copy(), right.copy(), np.asarray(nan_left, dtype=bool)
+    kept = {}
+    first, last, listed = (tree.get_field(f"category_list{end}") for end in ("_begin", "_end", ""))
+    goes_right = tree.get_field("category_list_right_child")
+    for node in np.flatnonzero(node_type == CATEGORICAL):
+        kept[int(node)] = listed[first[node] : last[node]]
+        if goes_right[node]:
+            left[node], right[node], nan_left[node] = right[node], left[node], not nan_left[node]
+    return {
+        "feature": np.where(left < 0, -1, feature),
+        "threshold": threshold,
+        "left": left,
+        "right": right,
+        "nan_left": nan_left,
+        "value": value,
+        "category_left": kept,
+    }
+
+
+def ask_sklearn(model: Any, name: str) -> Callable[[Array], Array]:
+    """A prediction method that takes plain arrays and gives (n, k)."""
+
+    def ask(rows: Array) -> Array:
+        with warnings.catch_warnings():
+            # a model fitted on a data frame complains that arrays have no names; ours are in its order
+            warnings.filterwarnings("ignore", message="X does not have valid feature names")
+            out = np.asarray(getattr(model, name)(rows), dtype=np.float64)
+        return out.reshape(len(rows), -1)
+
+    return ask

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._optional import require
 from ..errors import NoClosedForm
 from .trees import TreeEnsemble, as_threshold, join_trees
 
@@ -50,9 +51,7 @@ def _base(given: dict[str, Any], objective: str, k: int) -> Any:
     """The base score as a margin; the file holds it as a prediction."""
     score = np.array(json.loads(given["base_score"]), dtype=np.float64).reshape(-1)
     score = np.broadcast_to(score, k) if len(score) == 1 else score
-    if objective in LOGISTIC[:2]:
-        return np.log(score / (1 - score))
-    if objective == "binary:logitraw":
+    if objective in LOGISTIC:
         return np.log(score / (1 - score))
     return np.log(score) if objective in LOGARITHMIC else score
 
@@ -95,3 +94,17 @@ def _vector_leaves(tree: dict[str, Any], is_leaf: Any, right: Any, width: int) -
     else:
         value[is_leaf] = held[right[is_leaf]]
     return value
+
+
+def ask_booster(booster: Any, *, margin: bool) -> Any:
+    """Margins (n, k) of a Booster, or what it predicts in everyday use, with the rounds that `read_xgboost` takes."""
+
+    def ask(rows: Any) -> Any:
+        xgboost: Any = require("xgboost", extra="trees", to="ask an XGBoost model for its predictions")
+        data = xgboost.DMatrix(rows, feature_names=booster.feature_names, feature_types=booster.feature_types)
+        best = booster.attributes().get("best_iteration")
+        used = (0, 0 if best is None else int(best) + 1)
+        out = booster.predict(data, output_margin=margin, iteration_range=used)
+        return np.asarray(out, dtype=np.float64).reshape(len(rows), -1)
+
+    return ask

@@ -121,7 +121,7 @@ def _checked(trees: TreeEnsemble, X: Any, std: Any) -> tuple[Array, Array]:
         )
         raise NoClosedForm(msg)
     inverse = np.divide(1.0, sigma, out=np.zeros(d), where=sigma > 0)
-    return np.ascontiguousarray(trees.with_missing(rows, sigma == 0)), inverse
+    return np.require(trees.with_missing(rows, sigma == 0), requirements=("C", "W")), inverse
 
 
 def _weights(trees: TreeEnsemble, weights: Any, r: int) -> Array | None:
@@ -131,7 +131,7 @@ def _weights(trees: TreeEnsemble, weights: Any, r: int) -> Array | None:
     if given.shape not in ((trees.k,), (r, trees.k)):
         msg = f"weights must have one number per output, ({trees.k},) or ({r}, {trees.k}); got shape {given.shape}"
         raise InvalidArgument(msg)
-    return np.ascontiguousarray(np.broadcast_to(given, (r, trees.k)))
+    return np.broadcast_to(given, (r, trees.k)).copy()  # numba compiles anew for arrays that cannot be written to
 
 
 @cache

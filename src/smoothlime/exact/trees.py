@@ -35,7 +35,7 @@ class TreeEnsemble:
     """A sum (or mean) of trees, with all nodes of all trees in one set of arrays.
 
     A row at node i goes left if it is missing x_j (NaN) and `nan_left[i]`; else, at a split on categories, if
-    ⌊x_j⌋ is one of them; else if x_j <= `threshold[i]`.
+    x_j, without its fraction, is one of them; else if x_j <= `threshold[i]`.
 
     Parameters
     ----------
@@ -86,7 +86,8 @@ class TreeEnsemble:
     @property
     def scale(self) -> float:
         """What a tree counts for: 1 in a sum, 1 / trees in a mean."""
-        return 1.0 / max(self.n_trees, 1) if self.averaged else 1.0
+        of_each_output = self.n_trees if self.value.shape[1] == self.k else self.n_trees // self.k
+        return 1.0 / max(of_each_output, 1) if self.averaged else 1.0
 
     @cached_property
     def is_categorical(self) -> Flags:
