@@ -9,7 +9,7 @@ PACKAGE = Path(smoothlime.__file__).parent
 LAYERS = [
     {"errors", "_types", "_validate", "_optional", "_progress", "_version", "uncertainty"},
     {"tables", "neighbourhood", "designs", "models", "subject", "groups", "explanation"},
-    {"estimators"},
+    {"estimators", "exact"},
     {"choices", "sampling", "explain", "sigma_path", "guarantees"},
     {"testing", "io", "plots"},
     {"paper", "cli", "__init__", "__main__"},

@@ -59,7 +59,7 @@ def bell_table() -> Any:
 
 
 @numba.njit(**SETTINGS)
-def fill_normal(below, density, threshold, x, inverse, bell):  # type: ignore[no-untyped-def]
+def fill_normal(below, density, threshold, x, inverse, bell):
     """Φ((t − x)/σ) and φ((t − x)/σ)/σ for each threshold, to 1e-15 before the division by σ."""
     most = bell.shape[0] - 1
     begin = np.searchsorted(threshold, x - CUT / inverse)
@@ -91,7 +91,7 @@ def fill_normal(below, density, threshold, x, inverse, bell):  # type: ignore[no
 
 @numba.njit(**SETTINGS)
 def fill_table(below, density, row, inverse, c, table_first, feature_first, threshold,
-               choice_first, choice_feature, choice_start, choice_stop, category, bell):  # type: ignore[no-untyped-def]  # fmt: skip
+               choice_first, choice_feature, choice_start, choice_stop, category, bell):  # fmt: skip
     """Table c for one row: what is below each threshold, and how dense it is there."""
     first = 1 - table_first[c]
     size = table_first[c + 1] - table_first[c]
@@ -118,7 +118,7 @@ def fill_table(below, density, row, inverse, c, table_first, feature_first, thre
 
 
 @numba.njit(**SETTINGS)
-def go_down(nodes, below, density, missing, some_missing, reach, chance, push, order, mean, width):  # type: ignore[no-untyped-def]
+def go_down(nodes, below, density, missing, some_missing, reach, chance, push, order, mean, width):
     """α and P·α' of the nodes that matter, in `order`; how many they are, and the mass that was left out."""
     count, lost, i, inner = ZERO, 0.0, ZERO, np.uint64(nodes.shape[0])
     reach[ZERO] = 1.0
@@ -147,7 +147,7 @@ def go_down(nodes, below, density, missing, some_missing, reach, chance, push, o
 
 
 @numba.njit(**SETTINGS)
-def go_up(nodes, order, count, chance, push, mean, gradient):  # type: ignore[no-untyped-def]
+def go_up(nodes, order, count, chance, push, mean, gradient):
     """Means below every node that was visited, and what each adds to the gradient (d,)."""
     e = count
     while e > ZERO:
@@ -160,7 +160,7 @@ def go_up(nodes, order, count, chance, push, mean, gradient):  # type: ignore[no
 
 
 @numba.njit(**SETTINGS)
-def go_up_wide(nodes, order, count, chance, push, mean, width, gradient):  # type: ignore[no-untyped-def]
+def go_up_wide(nodes, order, count, chance, push, mean, width, gradient):
     """The same for `width` outputs at once; gradient is (d·width,)."""
     e = count
     while e > ZERO:
@@ -175,7 +175,7 @@ def go_up_wide(nodes, order, count, chance, push, mean, width, gradient):  # typ
 
 
 @numba.njit(**SETTINGS)
-def lay_leaves(mean, first, last, node_first, leaf, leaf_first, weights, mixes):  # type: ignore[no-untyped-def]
+def lay_leaves(mean, first, last, node_first, leaf, leaf_first, weights, mixes):
     """Leaf values of trees first..last into their slots, mixed by `weights` (k,) if asked."""
     offset, width = 0, 1 if mixes else leaf.shape[1]
     for tree in range(first, last):
@@ -195,7 +195,7 @@ def lay_leaves(mean, first, last, node_first, leaf, leaf_first, weights, mixes):
 @numba.njit(**SETTINGS)
 def smooth_rows(rows, inverse, weights, nodes, node_first, leaf, leaf_first, target, bound, table_tree, table_first,
                 feature_first, threshold, choice_first, choice_feature, choice_start, choice_stop, category,
-                bell, values, gradients, lost):  # type: ignore[no-untyped-def]  # fmt: skip
+                bell, values, gradients, lost):  # fmt: skip
     """Adds to values (r, k), gradients (r, d·k) and lost (r,) what the trees have; k is 1 where weights (r, k) came.
 
     Tables are the outer loop and rows the inner one, so that nodes are read from cache by all rows but the first.
@@ -246,7 +246,9 @@ def smooth_rows(rows, inverse, weights, nodes, node_first, leaf, leaf_first, tar
                 scale = weights[row, target[tree]] if asked and not vector else 1.0
                 if scale == 0.0:
                     continue
-                count, out = go_down(own, below, density, missing, some_missing, reach, chance, push, order, here, width)
+                count, out = go_down(
+                    own, below, density, missing, some_missing, reach, chance, push, order, here, width
+                )
                 lost[row] += out * bound[tree] * abs(scale)
                 if width > ONE:
                     go_up_wide(own, order, count, chance, push, here, width, gradients[row])
@@ -266,7 +268,7 @@ def smooth_rows(rows, inverse, weights, nodes, node_first, leaf, leaf_first, tar
 
 
 @numba.njit(**SETTINGS)
-def group_trees(feature, left, right, roots, rank, ranks, most):  # type: ignore[no-untyped-def]
+def group_trees(feature, left, right, roots, rank, ranks, most):
     """Consecutive trees whose thresholds fit one table: first tree of each group, and the tree of every node."""
     tree_of = np.full(feature.shape[0], roots.shape[0], dtype=np.int64)
     seen = np.full(ranks, -1, dtype=np.int64)
@@ -300,13 +302,13 @@ def group_trees(feature, left, right, roots, rank, ranks, most):  # type: ignore
 
 
 @numba.njit(**SETTINGS)
-def put(todo, at, what, a, b, c):  # type: ignore[no-untyped-def]
+def put(todo, at, what, a, b, c):
     """One more thing to do, on the stack of `order_nodes`."""
     todo[at, 0], todo[at, 1], todo[at, 2], todo[at, 3] = what, a, b, c
 
 
 @numba.njit(**SETTINGS)
-def order_nodes(feature, left, right, nan_left, roots, place, last, table_tree, d):  # type: ignore[no-untyped-def]
+def order_nodes(feature, left, right, nan_left, roots, place, last, table_tree, d):
     """Inner nodes in preorder with their intervals, and leaves in the order of their slots.
 
     The stack holds what is still to do: 0 visit a node, 1 set lo of a feature, 2 set hi, 3 close a subtree.

@@ -1,13 +1,14 @@
 """The order of work for smoothing: nodes in preorder, intervals by number, thresholds in tables.
 
 Which interval of its feature a node still sees, (lo, hi), does not depend on the row. So it is settled here, once, as
-positions in a table of thresholds; a split outside of its interval (redundant, or at ±∞) is clipped into it. Consecutive
-trees share a table as long as it stays in the processor's cache.
+positions in a table of thresholds; a split outside of its interval (redundant, or at ±∞) is clipped into it.
+Consecutive trees share a table as long as it stays in the processor's cache.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,12 +76,14 @@ def make_plan(trees: TreeEnsemble) -> Plan:
     parts, choices, feature_first, table_first = [], [], [], [0]
     by_tree = np.argsort(tree_of, kind="stable")
     start_of = np.searchsorted(tree_of[by_tree], np.arange(len(trees.roots) + 1))
-    for c, (begin, end) in enumerate(zip(table_tree[:-1], table_tree[1:], strict=True)):
+    for c, (begin, end) in enumerate(pairwise(table_tree)):
         inside = by_tree[start_of[begin] : start_of[end]]
         ids = np.unique(rank[inside][rank[inside] >= 0])
         last[c] = len(ids) + 1
         t = trees.threshold[inside]
-        place[inside] = np.where(t == -np.inf, 0, np.where(t == np.inf, last[c], np.searchsorted(ids, rank[inside]) + 1))
+        place[inside] = np.where(
+            t == -np.inf, 0, np.where(t == np.inf, last[c], np.searchsorted(ids, rank[inside]) + 1)
+        )
         choice = inside[trees.is_categorical[inside]]
         place[choice] = last[c] + 1 + np.arange(len(choice))
         parts.append(thresholds[ids])

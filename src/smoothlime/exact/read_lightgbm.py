@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import NoClosedForm
-from .trees import TreeEnsemble, join_trees
+from .trees import CLOSE_TO_ZERO, TreeEnsemble, join_trees
 
 CATEGORICAL, DEFAULT_LEFT = 1, 2
 """Bits of decision_type; the two after them say what is missing."""
@@ -62,8 +62,12 @@ def _one_tree(fields: dict[str, str], zero_is_missing: Any) -> dict[str, Any]:
     children = [numbers(name)[:inner] for name in ("left_child", "right_child")]
     left, right = (np.where(each < 0, inner - 1 - each, each) for each in children)  # leaf i is written −1 − i
     missing, by_category = (decision >> 2) & 3, (decision & CATEGORICAL) > 0
-    nan_left = np.where(missing == NOTHING, 0.0 <= threshold, (decision & DEFAULT_LEFT) > 0) & ~by_category
+    nan_left = np.where(missing == NOTHING, threshold >= 0.0, (decision & DEFAULT_LEFT) > 0) & ~by_category
     zero_is_missing[feature[(missing == ZERO) & ~by_category]] = True
+    below_zero = np.nextafter(-CLOSE_TO_ZERO, -np.inf)  # what is closer than that is taken for 0 before it is compared
+    compared = np.where(
+        np.abs(threshold) > CLOSE_TO_ZERO, threshold, np.where(threshold < 0, below_zero, CLOSE_TO_ZERO)
+    )
     first, words = numbers("cat_boundaries"), numbers("cat_threshold", np.uint32)
     kept = {}
     for node in np.flatnonzero(by_category):
@@ -73,7 +77,7 @@ def _one_tree(fields: dict[str, str], zero_is_missing: Any) -> dict[str, Any]:
     pad = np.zeros(len(leaf))
     return {
         "feature": np.concatenate([feature, pad - 1]),
-        "threshold": np.concatenate([threshold, pad]),
+        "threshold": np.concatenate([compared, pad]),
         "left": np.concatenate([left, pad]),
         "right": np.concatenate([right, pad]),
         "nan_left": np.concatenate([nan_left, pad]),
@@ -86,6 +90,10 @@ def ask_booster(booster: Any, *, raw: bool) -> Any:
     """Raw scores (n, k) of a Booster, or what it predicts in everyday use."""
 
     def ask(rows: Any) -> Any:
-        return np.asarray(booster.predict(rows, raw_score=raw), dtype=np.float64).reshape(len(rows), -1)
+        out = np.asarray(booster.predict(rows, raw_score=raw), dtype=np.float64).reshape(len(rows), -1)
+        is_mean = "\naverage_output\n" in booster.model_to_string(num_iteration=1)
+        rounds = booster.best_iteration if booster.best_iteration > 0 else booster.current_iteration()
+        # boosting="rf" means over its trees, but its raw score is their sum
+        return out / rounds if raw and is_mean else out
 
     return ask

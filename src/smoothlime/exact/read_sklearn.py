@@ -77,16 +77,34 @@ def read_gradient_boosting(model: Any) -> TreeEnsemble:
 def read_hist_gradient_boosting(model: Any) -> TreeEnsemble:
     """HistGradientBoosting, whose trees are not public: treelite knows how to get at them."""
     treelite: Any = require("treelite", extra="trees", to=f"read the trees of a {type(model).__name__}")
-    read = treelite.sklearn.import_model(model)
+    with np.errstate(invalid="ignore"):  # it casts a category that is NaN to a number; no row has that one
+        try:
+            read = treelite.sklearn.import_model(model)
+        except (treelite.TreeliteError, ValueError, NotImplementedError) as err:
+            msg = f"treelite cannot read this {type(model).__name__}: {err}. Use method='clime'"
+            raise NoClosedForm(msg) from err
     header = read.get_header_accessor()
-    base = np.asarray(header.get_field("base_scores"), dtype=np.float64)
-    trees = [_from_treelite(read.get_tree_accessor(each)) for each in range(read.num_tree)]
+    base = np.array(header.get_field("base_scores"), dtype=np.float64)  # a copy: the fields end with `read`
+    known = _known_categories(model)
+    trees = [_from_treelite(read.get_tree_accessor(each), known) for each in range(read.num_tree)]
     target = np.maximum(header.get_field("class_id"), 0) if len(base) > 1 else None
     return join_trees(trees, base=base, n_features=int(header.get_field("num_feature")[0]), target=target)
 
 
-def _from_treelite(tree: Any) -> dict[str, Any]:
-    """One tree of HistGradientBoosting as treelite holds it: float64, and x <= threshold goes left."""
+def _known_categories(model: Any) -> dict[int, Array]:
+    """Categories of each categorical feature at the time of the fit, by the feature's position."""
+    mask = getattr(model, "is_categorical_", None)
+    if mask is None:
+        return {}
+    held = model._preprocessor.named_transformers_["encoder"].categories_  # no public name has them
+    return {int(j): np.asarray(each) for j, each in zip(np.flatnonzero(mask), held, strict=True)}
+
+
+def _from_treelite(tree: Any, known: dict[int, Array]) -> dict[str, Any]:
+    """One tree of HistGradientBoosting as treelite holds it: float64, and x <= threshold goes left.
+
+    A category that was never seen counts as missing, so it is never among those that are listed.
+    """
     names = ("node_type", "cleft", "cright", "split_index", "threshold", "default_left", "leaf_value", "cmp")
     node_type, left, right, feature, threshold, nan_left, value, compared = (tree.get_field(name) for name in names)
     if not np.isin(compared[node_type == NUMERICAL], (AT_MOST,)).all():
@@ -97,9 +115,12 @@ def _from_treelite(tree: Any) -> dict[str, Any]:
     first, last, listed = (tree.get_field(f"category_list{end}") for end in ("_begin", "_end", ""))
     goes_right = tree.get_field("category_list_right_child")
     for node in np.flatnonzero(node_type == CATEGORICAL):
-        kept[int(node)] = listed[first[node] : last[node]]
-        if goes_right[node]:
-            left[node], right[node], nan_left[node] = right[node], left[node], not nan_left[node]
+        here, everything = listed[first[node] : last[node]], known[int(feature[node])]
+        if bool(goes_right[node]) != bool(nan_left[node]):  # list those that part from what is missing
+            here = np.setdiff1d(everything[~np.isnan(everything)].astype(np.int64), here)
+        kept[int(node)] = here
+        if nan_left[node]:
+            left[node], right[node], nan_left[node] = right[node], left[node], False
     return {
         "feature": np.where(left < 0, -1, feature),
         "threshold": threshold,

@@ -11,7 +11,7 @@ from .._optional import require
 from ..errors import NoClosedForm
 from .trees import TreeEnsemble, as_threshold, join_trees
 
-LOGISTIC = ("binary:logistic", "reg:logistic", "binary:logitraw")
+LOGISTIC = ("binary:logistic", "reg:logistic")
 LOGARITHMIC = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft")
 
 

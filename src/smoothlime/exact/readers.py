@@ -18,10 +18,10 @@ PROBES = 192
 """Rows on which a reader proves itself, and half as many with missing values."""
 
 FORESTS = {
-    f"sklearn.{module}.{name}{kind}"
-    for module, name in (("tree", "DecisionTree"), ("tree", "ExtraTree"), ("ensemble", "RandomForest"), ("ensemble", "ExtraTrees"))
+    f"sklearn.{name}{kind}"
+    for name in ("tree.DecisionTree", "tree.ExtraTree", "ensemble.RandomForest", "ensemble.ExtraTrees")
     for kind in ("Classifier", "Regressor")
-}  # fmt: skip
+}
 XGBOOST = {"xgboost.XGBModel", "xgboost.Booster"}
 LIGHTGBM = {"lightgbm.LGBMModel", "lightgbm.Booster"}
 CATBOOST = {"catboost.CatBoost"}
@@ -77,7 +77,8 @@ def probe_rows(trees: TreeEnsemble, seed: int = 0) -> Array:
         if j in trees.categorical_features:
             at = np.flatnonzero(trees.is_categorical & (trees.feature == j))
             listed = [trees.category[trees.category_first[i] : trees.category_first[i + 1]] for i in at]
-            rows[:, j] = rng.choice(np.unique(np.concatenate(listed)), PROBES)
+            known = np.unique(np.concatenate(listed))
+            rows[:, j] = rng.choice(np.append(known[known >= 0], known.max() + 1), PROBES)  # one that was never seen
             continue
         if not len(known):
             continue

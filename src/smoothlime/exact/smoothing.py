@@ -62,8 +62,8 @@ def smooth(trees: TreeEnsemble, X: Any, std: Any, *, weights: Any = None, thread
     >>> step = {"feature": [0, -1, -1], "threshold": [0.0, 0, 0], "left": [1, 0, 0], "right": [2, 0, 0],
     ...         "nan_left": [True, False, False], "value": [0.0, -1.0, 1.0]}
     >>> smoothed = smooth(join_trees([step], base=0.0, n_features=1), [[0.0]], [0.5])
-    >>> print(smoothed.values[0, 0], smoothed.gradients[0, 0, 0].round(6))  # 2 φ(0) / σ
-    0.0 1.595769
+    >>> print(smoothed.gradients[0, 0, 0].round(6))  # 2 φ(0) / σ
+    1.595769
     """  # fmt: skip
     rows, inverse = _checked(trees, X, std)
     mixed = _weights(trees, weights, len(rows))
@@ -74,9 +74,7 @@ def smooth(trees: TreeEnsemble, X: Any, std: Any, *, weights: Any = None, thread
     def work(start: int) -> None:
         part = slice(start, start + BLOCK)
         some = np.zeros((0, 0)) if mixed is None else mixed[part]
-        smooth_rows(
-            rows[part], inverse, some, *trees.plan.arrays, _bell(), values[part], gradients[part], lost[part]
-        )
+        smooth_rows(rows[part], inverse, some, *trees.plan.arrays, _bell(), values[part], gradients[part], lost[part])
 
     starts = range(0, len(rows) if trees.n_trees else 0, BLOCK)
     most = min(len(starts), threads if threads is not None else _processors())
@@ -89,7 +87,9 @@ def smooth(trees: TreeEnsemble, X: Any, std: Any, *, weights: Any = None, thread
     return _finished(trees, mixed, values, gradients, lost, inverse)
 
 
-def _finished(trees: TreeEnsemble, mixed: Array | None, values: Array, gradients: Array, lost: Array, inverse: Array) -> Smoothed:  # fmt: skip
+def _finished(
+    trees: TreeEnsemble, mixed: Array | None, values: Array, gradients: Array, lost: Array, inverse: Array
+) -> Smoothed:
     """Sums of trees as means where they are, base scores, axes in order, and the bound on the error."""
     r, k = values.shape
     by_feature = mixed is None and trees.value.shape[1] > 1  # how the kernel lays out several outputs of one tree

@@ -23,8 +23,11 @@ from .plan import Plan, make_plan
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
 
-CLOSE_TO_ZERO = 1e-35
+CLOSE_TO_ZERO = float(np.float32(1e-35))
 """LightGBM's zero: what is no further from 0 counts as missing where `zero_is_missing`."""
+
+NO_CATEGORY = np.iinfo(np.int64).min
+"""Stands in an empty list of categories, and is no row's."""
 
 BLOCK = 1 << 20
 """Pairs of row and tree that `predict` follows at once."""
@@ -169,13 +172,12 @@ def as_threshold(t: Any, *, single: bool, strict: bool) -> Array:
         return np.nextafter(t, -np.inf) if strict else t
     with np.errstate(over="ignore"):  # beyond float32 it is infinite there too
         low = t.astype(np.float32)
-    # the largest float32 that goes left
-    beyond = (low >= t) if strict else (low > t)
-    low = np.where(beyond, np.nextafter(low, np.float32(-np.inf)), low)
-    high = np.nextafter(low, np.float32(np.inf)).astype(np.float64)
-    high = np.where(np.isinf(high), 2.0**128, high)  # the number that float32 would have next
+        beyond = (low >= t) if strict else (low > t)
+        low = np.where(beyond, np.nextafter(low, np.float32(-np.inf)), low)  # the largest float32 that goes left
+        high = np.nextafter(low, np.float32(np.inf))
+    limit = 2.0**128  # what float32 would have next instead of infinity
     # halfway between two float32 numbers, x is rounded to the one whose last bit is 0
-    middle = low.astype(np.float64) / 2 + high / 2
+    middle = (np.clip(low.astype(np.float64), -limit, limit) + np.clip(high.astype(np.float64), -limit, limit)) / 2
     is_even = low.view(np.uint32) % 2 == 0
     middle = np.where(is_even, middle, np.nextafter(middle, -np.inf))
     return np.where(np.isinf(t), t, middle)
@@ -186,7 +188,7 @@ def join_trees(
     *,
     base: Any,
     n_features: int,
-    target: Sequence[int] | None = None,
+    target: Any = None,
     averaged: bool = False,
     zero_is_missing: Flags | None = None,
 ) -> TreeEnsemble:
@@ -207,7 +209,7 @@ def join_trees(
     is_leaf = feature < 0
     values = [np.asarray(tree["value"], dtype=np.float64).reshape(len(tree["feature"]), -1) for tree in trees]
     sets: dict[int, Any] = {
-        int(start) + node: kept
+        int(start) + node: kept if len(kept) else [NO_CATEGORY]
         for start, tree in zip(first, trees, strict=False)
         for node, kept in (tree.get("category_left") or {}).items()
     }
