@@ -17,6 +17,9 @@ from .trees import TreeEnsemble
 PROBES = 192
 """Rows on which a reader proves itself, and half as many with missing values."""
 
+LARGEST = 3e38
+"""No probe is larger, as float32 knows no larger numbers and libraries refuse them."""
+
 FORESTS = {
     f"sklearn.{name}{kind}"
     for name in ("tree.DecisionTree", "tree.ExtraTree", "ensemble.RandomForest", "ensemble.ExtraTrees")
@@ -89,7 +92,7 @@ def probe_rows(trees: TreeEnsemble, seed: int = 0) -> Array:
             t + spread * rng.normal(size=PROBES), t + 0.01 * spread * rng.normal(size=PROBES),
         ])  # fmt: skip
         rows[:, j] = near[rng.integers(len(near), size=PROBES), np.arange(PROBES)]
-    return rows
+    return np.clip(rows, -LARGEST, LARGEST)
 
 
 def prove(trees: TreeEnsemble, ask: Ask, rows: Array, name: str, precision: float) -> Array:
@@ -126,7 +129,7 @@ def _compare(trees: TreeEnsemble, rows: Array, raw: Array, name: str, precision:
 
 def _rounded(t: Array, step: int) -> Array:
     """The nearest float32 number, or the one below or above it."""
-    single = t.astype(np.float32)
+    single = np.clip(t, -LARGEST, LARGEST).astype(np.float32)
     return np.nextafter(single, np.float32(step * np.inf) if step else single).astype(np.float64)
 
 

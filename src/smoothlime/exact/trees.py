@@ -136,8 +136,8 @@ class TreeEnsemble:
             here, x = at[moving], rows[row[moving], self.feature[at[moving]]]
             goes_left = x <= self.threshold[here]
             if len(self.category):
-                for position in np.flatnonzero(self.is_categorical[here]):
-                    goes_left[position] = self._has_category(here[position], x[position])
+                by_category = self.is_categorical[here]
+                goes_left[by_category] = self._listed(here[by_category], x[by_category])
             goes_left = np.where(np.isnan(x), self.nan_left[here], goes_left)
             at[moving] = np.where(goes_left, self.left[here], self.right[here])
             moving = self.feature[at] >= 0
@@ -150,9 +150,23 @@ class TreeEnsemble:
         asked = self.zero_is_missing if where is None else self.zero_is_missing & where
         return np.where(asked & (np.abs(rows) <= CLOSE_TO_ZERO), np.nan, rows)
 
-    def _has_category(self, node: int, x: float) -> bool:
-        held = self.category[self.category_first[node] : self.category_first[node + 1]]
-        return bool(np.isfinite(x) and int(x) in held)
+    @cached_property
+    def _pairs(self) -> tuple[Longs, int, int]:
+        """Node and category in one number each, in order; the least category, and how many numbers a node takes."""
+        node = np.repeat(np.arange(len(self.feature)), np.diff(self.category_first))
+        known = self.category != NO_CATEGORY
+        low = int(self.category[known].min(initial=0))
+        span = int(self.category[known].max(initial=0)) - low + 1
+        return np.sort(node[known] * span + self.category[known] - low), low, span
+
+    def _listed(self, node: Any, x: Array) -> Flags:
+        """Whether each x is a category that its node lists."""
+        pairs, low, span = self._pairs
+        whole = np.trunc(x) - low
+        is_known = (whole >= 0) & (whole < span)  # False for NaN
+        asked = node * span + np.where(is_known, whole, 0).astype(np.int64)
+        at = np.minimum(np.searchsorted(pairs, asked), max(len(pairs) - 1, 0))
+        return is_known & (pairs[at] == asked if len(pairs) else False)
 
 
 def as_threshold(t: Any, *, single: bool, strict: bool) -> Array:
