@@ -204,11 +204,12 @@ def test_lightgbm_rows_end_in_leaves_of_the_same_value():
 
 
 def test_trees_stop_where_training_did():
-    for model in (xgboost.XGBClassifier(**XGB), lightgbm.LGBMClassifier(**LGBM)):
-        fitted = early(model)
-        assert read_trees(fitted, "margin").n_trees < 100
-        booster = fitted.get_booster() if hasattr(fitted, "get_booster") else fitted.booster_
-        assert read_trees(booster, "margin").n_trees == read_trees(fitted, "margin").n_trees
+    grown = early(lightgbm.LGBMClassifier(**LGBM))
+    assert read_trees(grown, "margin").n_trees == read_trees(grown.booster_, "margin").n_trees == grown.best_iteration_
+    grown = early(xgboost.XGBClassifier(**XGB))
+    assert read_trees(grown, "margin").n_trees == grown.best_iteration + 1
+    # a Booster of XGBoost predicts with all rounds, the ones after the best included
+    assert read_trees(grown.get_booster(), "margin").n_trees == grown.get_booster().num_boosted_rounds() < 100
 
 
 def test_models_fitted_on_data_frames_are_read():
@@ -340,6 +341,7 @@ TWICE = (WINE[0], np.column_stack([WINE[1], WINE[1]]))
         (GradientBoostingRegressor(**STARTED), DIABETES, "margin", "from a DecisionTreeRegressor.*method='clime'"),
         (xgboost.XGBRegressor(booster="gblinear", n_estimators=2), DIABETES, "margin", "not made of trees; use method"),
         (lightgbm.LGBMRegressor(linear_tree=True, **LGBM), DIABETES, "margin", "linear trees .* use method='clime'"),
+        (xgboost.XGBRegressor(missing=-999.0, **XGB), DIABETES, "margin", "takes -999 for a missing value.*'clime'"),
         (RandomForestClassifier(**SMALL), TWICE, "probability", "predicts several targets at once"),
     ],
 )

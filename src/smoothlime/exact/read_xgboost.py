@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from typing import Any
 
 import numpy as np
 
-from .._optional import require
 from ..errors import NoClosedForm
 from .trees import TreeEnsemble, as_threshold, join_trees
 
@@ -15,8 +15,8 @@ LOGISTIC = ("binary:logistic", "reg:logistic")
 LOGARITHMIC = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft")
 
 
-def read_xgboost(booster: Any) -> TreeEnsemble:
-    """A Booster's margin: all rounds, or those up to `best_iteration` where training stopped early."""
+def read_xgboost(booster: Any, rounds: int | None = None) -> TreeEnsemble:
+    """A Booster's margin, after all rounds or the first so many."""
     content = json.loads(bytes(booster.save_raw(raw_format="json")))
     learner = content["learner"]
     kind = learner["gradient_booster"]["name"]
@@ -27,7 +27,8 @@ def read_xgboost(booster: Any) -> TreeEnsemble:
     part = learner["gradient_booster"]["gbtree"] if dart else learner["gradient_booster"]
     model = part["model"]
     weights = learner["gradient_booster"]["weight_drop"] if dart else [1.0] * len(model["trees"])
-    n_trees = _used(model, learner.get("attributes", {}))
+    first = model.get("iteration_indptr")
+    n_trees = len(model["trees"]) if rounds is None or first is None else int(first[min(rounds, len(first) - 1)])
     given = learner["learner_model_param"]
     k = max(int(given["num_class"]), int(given.get("num_target", 1)), 1)
     trees = [_one_tree(tree, weight) for tree, weight in zip(model["trees"][:n_trees], weights, strict=False)]
@@ -37,14 +38,6 @@ def read_xgboost(booster: Any) -> TreeEnsemble:
         n_features=int(given["num_feature"]),
         target=np.asarray(model["tree_info"][:n_trees], dtype=np.int32),
     )
-
-
-def _used(model: dict[str, Any], attributes: dict[str, str]) -> int:
-    """Number of trees that predictions use."""
-    first = model.get("iteration_indptr")
-    if "best_iteration" not in attributes or first is None:
-        return len(model["trees"])
-    return int(first[min(int(attributes["best_iteration"]) + 1, len(first) - 1)])
 
 
 def _base(given: dict[str, Any], objective: str, k: int) -> Any:
@@ -96,15 +89,21 @@ def _vector_leaves(tree: dict[str, Any], is_leaf: Any, right: Any, width: int) -
     return value
 
 
-def ask_booster(booster: Any, *, margin: bool) -> Any:
-    """Margins (n, k) of a Booster, or what it predicts in everyday use, with the rounds that `read_xgboost` takes."""
+def used_rounds(model: Any) -> int | None:
+    """Rounds that predictions use: an estimator stops at its best one, a Booster takes all unless it is told."""
+    if not hasattr(model, "get_booster"):
+        return None
+    best = model.get_booster().attributes().get("best_iteration")
+    return None if best is None else int(best) + 1
+
+
+def ask_booster(booster: Any, rounds: int | None, *, margin: bool) -> Any:
+    """Margins (n, k) of a Booster after so many rounds, or what it predicts in everyday use."""
 
     def ask(rows: Any) -> Any:
-        xgboost: Any = require("xgboost", extra="trees", to="ask an XGBoost model for its predictions")
+        xgboost: Any = importlib.import_module("xgboost")  # is here: the Booster is
         data = xgboost.DMatrix(rows, feature_names=booster.feature_names, feature_types=booster.feature_types)
-        best = booster.attributes().get("best_iteration")
-        used = (0, 0 if best is None else int(best) + 1)
-        out = booster.predict(data, output_margin=margin, iteration_range=used)
+        out = booster.predict(data, output_margin=margin, iteration_range=(0, rounds or 0))
         return np.asarray(out, dtype=np.float64).reshape(len(rows), -1)
 
     return ask

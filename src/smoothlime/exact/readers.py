@@ -180,13 +180,20 @@ def _hist(model: Any) -> Found:
 
 
 def _xgboost(model: Any) -> Found:
-    from .read_xgboost import ask_booster, read_xgboost
+    from .read_xgboost import ask_booster, read_xgboost, used_rounds
 
     if hasattr(model, "get_booster"):
         _check_fitted(model, "_Booster")
+        if model.missing is not None and not np.isnan(model.missing):
+            msg = (
+                f"the {type(model).__name__} takes {model.missing:g} for a missing value, which is not known here;"
+                f" use NaN for it, or method='clime'"
+            )
+            raise NoClosedForm(msg)
     booster = model.get_booster() if hasattr(model, "get_booster") else model
-    usual = ask_booster(booster, margin=False)
-    return lambda: read_xgboost(booster), ask_booster(booster, margin=True), usual, 4 * 2.0**-23
+    rounds = used_rounds(model)
+    raw, usual = (ask_booster(booster, rounds, margin=margin) for margin in (True, False))
+    return lambda: read_xgboost(booster, rounds), raw, usual, 4 * 2.0**-23
 
 
 def _lightgbm(model: Any) -> Found:
