@@ -7,7 +7,8 @@ Each error is also the built-in error it resembles, so `except ValueError` keeps
     │   ├── TooFewDraws                       n_samples cannot carry the method at this d
     │   └── IncompatibleExplanations          two explanations that cannot be combined
     ├── WrongType (TypeError)                 an argument is of a kind we cannot use
-    │   └── NoGradients                       gradients asked of a model that has none
+    │   ├── NoGradients                       gradients asked of a model that has none
+    │   └── NoClosedForm                      an exact answer asked of a model that has none
     ├── ModelError (RuntimeError)             the model raised, or returned what we cannot use
     │   └── NotDeterministic                  the same points gave two answers
     ├── SingularFit (ArithmeticError)         the least-squares problem has no single answer
@@ -50,6 +51,10 @@ class WrongType(SmoothlimeError, TypeError):
 
 class NoGradients(WrongType):
     """A gradient method was asked of a model that gives no gradients."""
+
+
+class NoClosedForm(WrongType):
+    """An exact answer was asked of a model, or of a part of it, that has no closed form."""
 
 
 class ModelError(SmoothlimeError, RuntimeError):

@@ -1,0 +1,146 @@
+"""How long does an exact explanation of a tree ensemble take? Against shap.TreeExplainer.
+
+XGBoost with 500 trees of depth 6, and a scikit-learn forest of 300 trees grown out, both classifiers on 11 standard
+normal features. `smooth` gives E f and its whole gradient with a bound on the error; TreeExplainer, path-dependent,
+gives its own attributions of the same output. One thread, CPU time, interleaved; the table shows the median over rounds
+per row, and the ratio of medians. Reading the model, the plan and the first call in a new process are timed apart, the
+first call without and with the compiled code on disk.
+
+    python benchmarks/bench_trees.py [--quick]
+"""
+
+from __future__ import annotations
+
+from common import interleaved, machine, markdown, write_lines  # before NumPy: it sets one thread
+
+# isort: split
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Any
+
+import numpy as np
+import shap
+import xgboost
+from sklearn.ensemble import RandomForestClassifier
+
+from smoothlime.exact.readers import read_trees
+from smoothlime.exact.smoothing import smooth
+
+SEED = 0
+D = 11
+ROWS = 64
+SIGMAS = (0.1, 0.316, 1.0)
+FIRST_CALL = """
+import time
+start = time.perf_counter()
+import numpy as np
+from smoothlime.exact.trees import join_trees
+from smoothlime.exact.smoothing import smooth
+tree = {"feature": [0, -1, -1], "threshold": [0.0, 0, 0], "left": [1, 0, 0], "right": [2, 0, 0],
+        "nan_left": [True, False, False], "value": [0.0, -1.0, 1.0]}
+trees = join_trees([tree], base=0.0, n_features=1)
+before = time.perf_counter()
+import numba
+imported = time.perf_counter()
+smooth(trees, [[0.0]], [1.0])
+print(imported - before, time.perf_counter() - imported)
+"""
+
+
+def models(quick: bool) -> dict[str, tuple[Any, str, Any]]:
+    """Name of each model to the model, the output that is explained, and its weights."""
+    rng = np.random.default_rng(SEED)
+    X = rng.normal(size=(4_000, D))
+    signal = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.5 * X[:, 3] ** 2
+    y = (signal + 0.7 * rng.normal(size=len(X)) > 0.3).astype(int)
+    share = 10 if quick else 1
+    boosted = xgboost.XGBClassifier(n_estimators=500 // share, max_depth=6, learning_rate=0.1, n_jobs=1)
+    forest = RandomForestClassifier(300 // share, random_state=SEED)
+    return {
+        "XGBoost": (boosted.fit(X, y), "margin", None),
+        "random forest": (forest.fit(X[:2_500], y[:2_500]), "probability", [0.0, 1.0]),
+    }
+
+
+def measure(name: str, model: Any, output: str, weights: Any, quick: bool) -> list[dict[str, Any]]:
+    rows = np.random.default_rng(SEED + 1).normal(size=(ROWS, D))
+    start = time.perf_counter()
+    trees = read_trees(model, output)
+    assert trees is not None
+    read = time.perf_counter() - start
+    smooth(trees, rows[:1], np.ones(D), weights=weights)  # compiled, or loaded from disk
+    trees.__dict__.pop("plan")
+    start = time.perf_counter()
+    nodes = len(trees.plan.nodes)
+    planned = time.perf_counter() - start
+    explainer = shap.TreeExplainer(model, feature_perturbation="tree_path_dependent")
+    few = rows if name == "XGBoost" else rows[:8]
+    jobs: dict[Any, Any] = {
+        f"exact, σ = {sigma:g}": (
+            lambda sigma=sigma: smooth(trees, rows, np.full(D, sigma), weights=weights, threads=1),
+            ROWS,
+        )
+        for sigma in SIGMAS
+    }
+    jobs["shap.TreeExplainer"] = (lambda: explainer.shap_values(few, check_additivity=False), len(few))
+    times = interleaved({key: job for key, (job, _) in jobs.items()}, 3 if quick else 9)
+    per_row = {key: statistics.median(times[key]) / count for key, (_, count) in jobs.items()}
+    return [
+        {
+            "model": name, "nodes": nodes, "trees": trees.n_trees, "thresholds": len(trees.plan.threshold), "who": key,
+            "seconds_per_row": per_row[key], "times_faster": per_row["shap.TreeExplainer"] / per_row[key],
+            "spread": float(np.ptp(np.percentile(times[key], [25, 75]))) / jobs[key][1],
+            "read_seconds": read, "plan_seconds": planned,
+        }
+        for key in jobs
+    ]  # fmt: skip
+
+
+def first_calls() -> dict[str, float]:
+    """Seconds to import numba, and of the first call: compiling, and with the compiled code found on disk."""
+    with tempfile.TemporaryDirectory() as folder:
+        env = {**os.environ, "NUMBA_CACHE_DIR": folder}
+        runs = [
+            subprocess.run([sys.executable, "-c", FIRST_CALL], capture_output=True, text=True, check=True, env=env)
+            for _ in range(3)
+        ]
+    found = [[float(each) for each in run.stdout.split()] for run in runs]
+    return {"import_numba": found[2][0], "first_ever": found[0][1], "first_in_process": min(found[1][1], found[2][1])}
+
+
+def table(records: list[dict[str, Any]]) -> str:
+    rows = [
+        (each["model"], each["who"], f"{1e3 * each['seconds_per_row']:.3f}", f"{each['times_faster']:.1f}")
+        for each in records
+    ]
+    return markdown(("model", "who", "ms per row", "× TreeExplainer"), rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="a tenth of the trees, three rounds")
+    quick = parser.parse_args().quick
+    facts = machine("numba", "shap", "xgboost-cpu", "scikit-learn") | {"seed": SEED} | first_calls()
+    records = [each for name, about in models(quick).items() for each in measure(name, *about, quick)]
+    path = write_lines("trees_quick" if quick else "trees", [each | facts for each in records])
+    print(table(records))
+    for name in ("XGBoost", "random forest"):
+        one = next(each for each in records if each["model"] == name)
+        print(
+            f"\n{name}: {one['nodes']} splits, {one['thresholds']} thresholds in tables;"
+            f" read and proved in {one['read_seconds']:.2f} s, planned in {1e3 * one['plan_seconds']:.0f} ms"
+        )
+    print(
+        f"\nimport of numba {facts['import_numba']:.2f} s; first call {facts['first_ever']:.1f} s when it compiles,"
+        f" {facts['first_in_process']:.2f} s in later processes"
+    )
+    print(f"\n{facts['cpu']}, one thread of {facts['cores']} cores; {facts['versions']}; written to {path.name}")
+
+
+if __name__ == "__main__":
+    main()

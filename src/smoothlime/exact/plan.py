@@ -1,0 +1,115 @@
+"""The order of work for smoothing: nodes in preorder, intervals by number, thresholds in tables.
+
+Which interval of its feature a node still sees, (lo, hi), does not depend on the row. So it is settled here, once, as
+positions in a table of thresholds; a split outside of its interval (redundant, or at ±∞) is clipped into it.
+Consecutive trees share a table as long as it stays in the processor's cache.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._types import Array
+
+if TYPE_CHECKING:
+    from .trees import Ints, Longs, TreeEnsemble
+
+Places = npt.NDArray[np.uint32]
+
+TABLE = 4096
+"""Thresholds in one table, unless a single tree has more: 64 KiB of Φ and φ."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """Trees as the kernel walks through them; slots are positions within a tree, inner nodes before leaves.
+
+    Table c holds −∞ at position 0, then its thresholds by feature and size, +∞, and one place for every split on
+    categories.
+    """
+
+    nodes: Places  # (inner, 8): feature, lo, t, hi in the table; slots of left and right, of what follows; nan_left
+    node_first: Longs  # (trees + 1,)
+    leaf: Array  # (leaves, w)
+    leaf_first: Longs  # (trees + 1,)
+    target: Ints  # (trees,)
+    bound: Array  # (trees,): the largest |leaf|
+    table_tree: Longs  # (tables + 1,): the first tree of each table
+    table_first: Longs  # (tables + 1,) into threshold
+    feature_first: Longs  # (tables, d + 1) into threshold
+    threshold: Array
+    choice_first: Longs  # (tables + 1,) into the three below
+    choice_feature: Ints
+    choice_start: Longs
+    choice_stop: Longs
+    category: Longs
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """The fields in order, for the kernel."""
+        return tuple(getattr(self, name) for name in self.__slots__)
+
+
+def make_plan(trees: TreeEnsemble) -> Plan:
+    """The plan of an ensemble; takes about as long as smoothing a few rows."""
+    from ._kernel import group_trees, order_nodes  # numba, and only where it is needed
+
+    numeric = (trees.feature >= 0) & ~trees.is_categorical
+    finite = numeric & np.isfinite(trees.threshold)
+    rank = np.full(len(trees.feature), -1, dtype=np.int64)  # by (feature, threshold), equal ones alike
+    thresholds, features = np.zeros(0), np.zeros(0, dtype=np.int64)
+    if finite.any():
+        at = np.flatnonzero(finite)
+        at = at[np.lexsort((trees.threshold[at], trees.feature[at]))]
+        j, t = trees.feature[at].astype(np.int64), trees.threshold[at]
+        is_new = np.concatenate([[True], (j[1:] != j[:-1]) | (t[1:] != t[:-1])])
+        rank[at] = np.cumsum(is_new) - 1
+        thresholds, features = t[is_new], j[is_new]
+    table_tree, tree_of = group_trees(trees.feature, trees.left, trees.right, trees.roots, rank, len(thresholds), TABLE)
+    place = np.zeros(len(trees.feature), dtype=np.int32)
+    last = np.zeros(len(table_tree) - 1, dtype=np.int32)  # where +∞ stands
+    parts, choices, feature_first, table_first = [], [], [], [0]
+    by_tree = np.argsort(tree_of, kind="stable")
+    start_of = np.searchsorted(tree_of[by_tree], np.arange(len(trees.roots) + 1))
+    for c, (begin, end) in enumerate(pairwise(table_tree)):
+        inside = by_tree[start_of[begin] : start_of[end]]
+        ids = np.unique(rank[inside][rank[inside] >= 0])
+        last[c] = len(ids) + 1
+        t = trees.threshold[inside]
+        place[inside] = np.where(
+            t == -np.inf, 0, np.where(t == np.inf, last[c], np.searchsorted(ids, rank[inside]) + 1)
+        )
+        choice = inside[trees.is_categorical[inside]]
+        place[choice] = last[c] + 1 + np.arange(len(choice))
+        parts.append(thresholds[ids])
+        choices.append(choice)
+        feature_first.append(table_first[-1] + np.searchsorted(features[ids], np.arange(trees.n_features + 1)))
+        table_first.append(table_first[-1] + len(ids))
+    nodes, node_first, leaf_node, leaf_first = order_nodes(
+        trees.feature, trees.left, trees.right, trees.nan_left, trees.roots, place, last, table_tree, trees.n_features
+    )
+    choice = np.concatenate(choices) if choices else np.zeros(0, dtype=np.int64)
+    first = trees.category_first if len(trees.category_first) else np.zeros(len(trees.feature) + 1, dtype=np.int64)
+    leaf = trees.value[leaf_node]
+    return Plan(
+        nodes=nodes,
+        node_first=node_first,
+        leaf=leaf,
+        leaf_first=leaf_first,
+        target=trees.target,
+        bound=np.maximum.reduceat(np.abs(leaf).max(axis=1), leaf_first[:-1]) if len(leaf) else np.zeros(0),
+        table_tree=table_tree,
+        table_first=np.array(table_first, dtype=np.int64),
+        feature_first=np.array(feature_first, dtype=np.int64).reshape(-1, trees.n_features + 1),
+        threshold=np.concatenate(parts) if parts else np.zeros(0),
+        choice_first=np.concatenate([[0], np.cumsum([len(each) for each in choices])]).astype(np.int64),
+        choice_feature=trees.feature[choice],
+        choice_start=first[choice],
+        choice_stop=first[choice + 1],
+        category=trees.category,
+    )

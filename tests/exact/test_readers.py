@@ -1,0 +1,415 @@
+"""Every reader against the library it reads: predictions on thresholds, beside them and with values missing."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import lightgbm
+import numpy as np
+import pytest
+import xgboost
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    IsolationForest,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.linear_model import LinearRegression
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor
+
+from smoothlime.errors import InvalidArgument, MissingExtra, NoClosedForm, UnreadableFile
+from smoothlime.exact import readers
+from smoothlime.exact.read_catboost import read_catboost
+from smoothlime.exact.readers import probe_rows, read_trees
+from smoothlime.exact.smoothing import smooth
+
+DIABETES, CANCER, WINE = (load(return_X_y=True) for load in (load_diabetes, load_breast_cancer, load_wine))
+CATBOOST = json.loads((Path(__file__).parent / "catboost.json").read_text())
+SMALL = {"n_estimators": 12, "random_state": 0}
+XGB = {**SMALL, "n_jobs": 1}
+LGBM = {**SMALL, "n_jobs": 1, "verbose": -1}
+
+
+def holes(X, seed=0):
+    return np.where(np.random.default_rng(seed).random(X.shape) < 0.05, np.nan, X)
+
+
+def with_categories(seed=0):
+    """Wine, with a third column of categories 1, 3, 5, 7, 9 that say something about the class."""
+    X = WINE[0][:, :6].copy()
+    bins = np.digitize(WINE[0][:, 12], np.quantile(WINE[0][:, 12], [0.2, 0.4, 0.6, 0.8]))
+    X[:, 2] = np.array([3, 0, 2, 1, 4])[bins] * 2 + 1
+    return holes(X, seed), WINE[1]
+
+
+SEVERAL = (DIABETES[0], np.column_stack([DIABETES[1], -DIABETES[1], DIABETES[1] ** 2]))
+WHOLE = (np.round(DIABETES[0] * 100), DIABETES[1])  # features that are whole numbers, as counts are
+ZEROS = (np.where(np.abs(DIABETES[0]) < 0.01, 0, DIABETES[0]), DIABETES[1])
+HOLEY_WINE, HOLEY_CANCER = (holes(WINE[0]), WINE[1]), (holes(CANCER[0]), CANCER[1])
+RANKS = (DIABETES[0], (DIABETES[1] // 100).astype(int))
+CATEGORIES = with_categories()
+
+
+def early(model):
+    X, y = CANCER
+    model = model.set_params(n_estimators=100, learning_rate=1.0)
+    if isinstance(model, xgboost.XGBModel):
+        model.set_params(early_stopping_rounds=3)
+        return model.fit(X[:200], y[:200], eval_set=[(X[200:], y[200:])], verbose=False)
+    stop = lightgbm.early_stopping(3, verbose=False)
+    return model.fit(X[:200], y[:200], eval_X=X[200:], eval_y=y[200:], callbacks=[stop])
+
+
+class Booster:
+    """Trains a Booster of XGBoost, whose third feature is one of categories."""
+
+    def fit(self, X, y):
+        data = xgboost.DMatrix(X, y, feature_types=["q", "q", "c", "q", "q", "q"], enable_categorical=True)
+        return xgboost.train({"objective": "multi:softprob", "num_class": 3, "nthread": 1}, data, 8)
+
+
+class Early:
+    """Fits a model until it does not get better."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def fit(self, X, y):
+        return early(self.model)
+
+
+ASK = {
+    "probability": lambda model, X: model.predict_proba(X),
+    "value": lambda model, X: model.predict(X),
+    "decision": lambda model, X: model.decision_function(X),
+    "log": lambda model, X: np.log(model.predict(X)),
+    "xgb": lambda model, X: model.predict(X, output_margin=True),
+    "booster": lambda model, X: model.predict(
+        xgboost.DMatrix(X, feature_types=model.feature_types), output_margin=True
+    ),
+    "lgbm": lambda model, X: model.predict(X, raw_score=True),
+    "lgbm mean": lambda model, X: model.predict(X, raw_score=True) / SMALL["n_estimators"],
+}
+FORESTS = {"boosting_type": "rf", "bagging_freq": 1, "bagging_fraction": 0.6}
+BY_CATEGORY = {"min_data_per_group": 5, "cat_smooth": 1.0}
+GROUPS = {"group": [200, 242]}
+
+# the model, what it is fitted to, how it is asked, its outputs, and how else it is fitted
+MODELS = {
+    "decision tree": (DecisionTreeClassifier(random_state=0), WINE, "probability", 3, {}),
+    "decision tree, NaN": (DecisionTreeClassifier(random_state=0), HOLEY_WINE, "probability", 3, {}),
+    "extra tree": (ExtraTreeClassifier(random_state=0), WINE, "probability", 3, {}),
+    "tree regression": (DecisionTreeRegressor(random_state=0), WHOLE, "value", 1, {}),
+    "extra tree regression": (ExtraTreeRegressor(random_state=0), DIABETES, "value", 1, {}),
+    "random forest": (RandomForestClassifier(**SMALL), HOLEY_WINE, "probability", 3, {}),
+    "random forest, two classes": (RandomForestClassifier(**SMALL), CANCER, "probability", 2, {}),
+    "forest regression": (RandomForestRegressor(**SMALL), DIABETES, "value", 1, {}),
+    "forest of several targets": (RandomForestRegressor(**SMALL), SEVERAL, "value", 3, {}),
+    "extra trees": (ExtraTreesClassifier(**SMALL), CANCER, "probability", 2, {}),
+    "extra trees, NaN": (ExtraTreesClassifier(**SMALL), HOLEY_CANCER, "probability", 2, {}),
+    "extra trees regression": (ExtraTreesRegressor(**SMALL), WHOLE, "value", 1, {}),
+    "gradient boosting": (GradientBoostingClassifier(**SMALL), CANCER, "decision", 1, {}),
+    "gradient boosting, three classes": (GradientBoostingClassifier(**SMALL), WINE, "decision", 3, {}),
+    "gradient boosting regression": (GradientBoostingRegressor(**SMALL), DIABETES, "value", 1, {}),
+    "gradient boosting from zero": (GradientBoostingRegressor(init="zero", **SMALL), DIABETES, "value", 1, {}),
+    "hist": (HistGradientBoostingClassifier(max_iter=12), HOLEY_CANCER, "decision", 1, {}),
+    "hist, nothing missing": (HistGradientBoostingClassifier(max_iter=12), WINE, "decision", 3, {}),
+    "hist with categories": (
+        HistGradientBoostingClassifier(max_iter=12, categorical_features=[2]), CATEGORIES, "decision", 3, {},
+    ),
+    "hist regression": (HistGradientBoostingRegressor(max_iter=12), WHOLE, "value", 1, {}),
+    "hist poisson": (HistGradientBoostingRegressor(max_iter=12, loss="poisson"), DIABETES, "log", 1, {}),
+    "xgboost": (xgboost.XGBClassifier(**XGB), HOLEY_CANCER, "xgb", 1, {}),
+    "xgboost, three classes": (xgboost.XGBClassifier(**XGB), WINE, "xgb", 3, {}),
+    "xgboost regression": (xgboost.XGBRegressor(**XGB), WHOLE, "value", 1, {}),
+    "xgboost poisson": (xgboost.XGBRegressor(objective="count:poisson", **XGB), DIABETES, "xgb", 1, {}),
+    "xgboost quantiles": (
+        xgboost.XGBRegressor(objective="reg:quantileerror", quantile_alpha=[0.1, 0.9], **XGB), DIABETES, "xgb", 2, {},
+    ),
+    "xgboost logitraw": (xgboost.XGBClassifier(objective="binary:logitraw", **XGB), CANCER, "xgb", 1, {}),
+    "xgboost, vector leaves": (
+        xgboost.XGBRegressor(multi_strategy="multi_output_tree", **XGB), SEVERAL, "value", 3, {},
+    ),
+    "xgboost, tree per target": (xgboost.XGBRegressor(**XGB), SEVERAL, "value", 3, {}),
+    "xgboost dart": (xgboost.XGBClassifier(booster="dart", rate_drop=0.3, **XGB), CANCER, "xgb", 1, {}),
+    "xgboost stopped early": (Early(xgboost.XGBClassifier(**XGB)), CANCER, "xgb", 1, {}),
+    "xgboost forest": (xgboost.XGBRFRegressor(**XGB), DIABETES, "value", 1, {}),
+    "xgboost ranker": (xgboost.XGBRanker(**XGB), RANKS, "value", 1, GROUPS),
+    "xgboost with categories": (Booster(), CATEGORIES, "booster", 3, {}),
+    "lightgbm": (lightgbm.LGBMClassifier(**LGBM), HOLEY_CANCER, "lgbm", 1, {}),
+    "lightgbm, nothing missing": (lightgbm.LGBMClassifier(**LGBM), CANCER, "lgbm", 1, {}),
+    "lightgbm, three classes": (lightgbm.LGBMClassifier(**LGBM), WINE, "lgbm", 3, {}),
+    "lightgbm regression": (lightgbm.LGBMRegressor(**LGBM), WHOLE, "value", 1, {}),
+    "lightgbm, 0 is missing": (lightgbm.LGBMRegressor(zero_as_missing=True, **LGBM), ZEROS, "value", 1, {}),
+    "lightgbm, none is missing": (lightgbm.LGBMRegressor(use_missing=False, **LGBM), DIABETES, "value", 1, {}),
+    "lightgbm with categories": (
+        lightgbm.LGBMClassifier(**LGBM, **BY_CATEGORY), CATEGORIES, "lgbm", 3, {"categorical_feature": [2]},
+    ),
+    "lightgbm forest": (lightgbm.LGBMClassifier(**FORESTS, **LGBM), WINE, "lgbm mean", 3, {}),
+    "lightgbm dart": (lightgbm.LGBMClassifier(boosting_type="dart", **LGBM), CANCER, "lgbm", 1, {}),
+    "lightgbm stopped early": (Early(lightgbm.LGBMClassifier(**LGBM)), CANCER, "lgbm", 1, {}),
+    "lightgbm ranker": (lightgbm.LGBMRanker(**LGBM), RANKS, "value", 1, GROUPS),
+}  # fmt: skip
+NAN_REFUSED = "gradient boosting"
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names:UserWarning")
+@pytest.mark.parametrize("kind", MODELS)
+def test_trees_predict_what_their_model_does(kind):
+    model, data, how, k, settings = MODELS[kind]
+    model = model.fit(*data, **settings)
+    trees = read_trees(model, how if how in ("probability", "value") else "margin")
+    rows = data[0] if kind.startswith(NAN_REFUSED) else np.concatenate([data[0], holes(data[0], 7)])
+    assert (trees.k, trees.n_features) == (k, rows.shape[1])
+    assert trees.categorical_features == ((2,) if "categories" in kind else ())
+    expected = ASK[how](model, rows).reshape(len(rows), -1)
+    precision = 2e-6 if "xgboost" in kind else 1e-13  # XGBoost adds in single precision
+    size = np.abs(expected).max()
+    np.testing.assert_allclose(trees.predict(rows), expected, rtol=0, atol=precision * size)
+    some = rows[:: len(rows) // 6]
+    fixed = smooth(trees, some, np.zeros(trees.n_features))
+    np.testing.assert_allclose(fixed.values, trees.predict(some), rtol=0, atol=1e-12 * size)
+    spread = np.nanstd(rows, axis=0)
+    spread[list(trees.categorical_features)] = 0.0
+    got = smooth(trees, some, spread)
+    assert got.gradients.shape == (len(some), trees.n_features, k)
+    assert np.isfinite(got.gradients).all()
+    assert np.abs(got.gradients).max() > 0
+    assert (got.gradients[np.isnan(some)] == 0).all()
+
+
+def test_xgboost_rows_end_in_the_very_leaves_that_xgboost_names():
+    model = xgboost.XGBClassifier(**XGB).fit(*HOLEY_CANCER)
+    trees = read_trees(model, "margin")
+    rows = probe_rows(trees)
+    rows[::3] = holes(rows[::3], 4)
+    np.testing.assert_array_equal(trees.apply(rows) - trees.roots, model.apply(rows))
+
+
+def test_lightgbm_rows_end_in_leaves_of_the_same_value():
+    model = lightgbm.LGBMRegressor(**LGBM).fit(holes(WHOLE[0]), DIABETES[1])
+    trees = read_trees(model)
+    rows = probe_rows(trees)
+    rows[::3] = holes(rows[::3], 4)
+    leaf = model.booster_.predict(rows, pred_leaf=True)
+    expected = [[model.booster_.get_leaf_output(t, i) for t, i in enumerate(row)] for row in leaf]
+    np.testing.assert_array_equal(trees.value[trees.apply(rows), 0], expected)
+
+
+def test_trees_stop_where_training_did():
+    grown = early(lightgbm.LGBMClassifier(**LGBM))
+    assert read_trees(grown, "margin").n_trees == read_trees(grown.booster_, "margin").n_trees == grown.best_iteration_
+    grown = early(xgboost.XGBClassifier(**XGB))
+    assert read_trees(grown, "margin").n_trees == grown.best_iteration + 1
+    # a Booster of XGBoost predicts with all rounds, the ones after the best included
+    assert read_trees(grown.get_booster(), "margin").n_trees == grown.get_booster().num_boosted_rounds() < 100
+
+
+def test_models_fitted_on_data_frames_are_read():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(WINE[0][:, :4], columns=["a", "b", "c", "d"])
+    for model in (
+        RandomForestClassifier(n_estimators=3, random_state=0),
+        HistGradientBoostingRegressor(max_iter=3),
+        xgboost.XGBRegressor(n_estimators=3, n_jobs=1),
+        lightgbm.LGBMRegressor(n_estimators=3, verbose=-1, n_jobs=1),
+    ):
+        assert read_trees(model.fit(frame, WINE[1])).n_features == 4
+
+
+def test_categories_of_a_fixed_feature_decide():
+    X, y = CATEGORIES
+    model = lightgbm.LGBMClassifier(**LGBM, **BY_CATEGORY).fit(X, y, categorical_feature=[2])
+    trees = read_trees(model, "margin")
+    assert trees.categorical_features == (2,)
+    std = np.array([0.5, 0.5, 0.0, 0.5, 0.5, 0.5])
+    row = np.tile(np.nan_to_num(X[:1]), (2, 1))
+    row[:, 2] = 1, 9
+    got = smooth(trees, row, std)
+    assert np.abs(got.values[0] - got.values[1]).max() > 0.01
+    with pytest.raises(NoClosedForm, match="split on categories of feature 2"):
+        smooth(trees, row, np.full(6, 0.5))
+
+
+def test_sampling_agrees_on_a_boosted_model():
+    model = xgboost.XGBRegressor(**XGB, max_depth=4).fit(*DIABETES)
+    trees, x, std = read_trees(model), DIABETES[0][3], np.full(10, 0.03)
+    z = np.random.default_rng(0).normal(size=(100_000, 10))
+    up, down = (model.predict(x + sign * std * z).astype(float) for sign in (1, -1))
+    draws = 0.5 * (up - down)[:, None] * z / std
+    got, error = smooth(trees, x, std), draws.std(axis=0, ddof=1) / np.sqrt(len(z))
+    assert (np.abs(draws.mean(axis=0) - got.gradients[0, :, 0]) <= 4 * error).all()
+    assert error.max() < 0.05 * np.abs(got.gradients).max()
+
+
+@pytest.mark.parametrize("kind", CATBOOST)
+def test_catboost_files_predict_what_was_recorded(kind, tmp_path):
+    recorded = CATBOOST[kind]
+    rows = np.array(recorded["rows"], dtype=np.float64)
+    trees = read_catboost(recorded["model"])
+    np.testing.assert_allclose(trees.predict(rows), recorded["raw"], rtol=0, atol=1e-13)
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps(recorded["model"]))
+    np.testing.assert_array_equal(read_catboost(path).predict(rows), trees.predict(rows))
+    assert trees.k == (3 if kind == "multiclass" else 1)
+
+
+class CatBoost:
+    """Stands for a fitted model: gives its file away, and answers as CatBoost's documentation says it does."""
+
+    __module__ = "catboost.core"
+
+    def __init__(self, content, off=0.0):
+        self.content, self.off = content, off
+
+    def save_model(self, path, format):
+        assert format == "json"
+        Path(path).write_text(json.dumps(self.content))
+
+    def predict(self, rows, prediction_type="RawFormulaVal"):
+        assert prediction_type == "RawFormulaVal"
+        single = np.nan_to_num(rows.astype(np.float32), nan=-np.inf)  # AsFalse
+        scale, bias = self.content["scale_and_bias"]
+        out = np.full(len(rows), bias[0] + self.off)
+        for tree in self.content["oblivious_trees"]:
+            bits = [single[:, each["float_feature_index"]] > each["border"] for each in tree["splits"]]
+            out += scale * np.array(tree["leaf_values"])[sum(bit.astype(int) << i for i, bit in enumerate(bits))]
+        return out
+
+
+def test_catboost_models_are_recognised_and_proved():
+    content = CATBOOST["oblivious"]["model"]
+    rows = np.array(CATBOOST["oblivious"]["rows"], dtype=np.float64)
+    np.testing.assert_allclose(CatBoost(content).predict(rows), np.ravel(CATBOOST["oblivious"]["raw"]), atol=1e-13)
+    for output in ("margin", "probability"):
+        assert read_trees(CatBoost(content), output).n_trees == 4
+    with pytest.raises(NoClosedForm, match=r"read from the CatBoost predict otherwise than the model, by up to 0\.01;"):
+        read_trees(CatBoost(content, off=0.01))
+
+
+def test_catboost_categories_are_refused():
+    content = json.loads(json.dumps(CATBOOST["oblivious"]["model"]))
+    content["oblivious_trees"][0]["splits"][0] = {"split_type": "OneHotFeature", "cat_feature_index": 0, "value": 3}
+    with pytest.raises(NoClosedForm, match=r"splits on categories \(OneHotFeature\).*method='clime'"):
+        read_catboost(content)
+
+
+def test_files_that_are_no_catboost_models_are_named(tmp_path):
+    path = tmp_path / "model.cbm"
+    path.write_text("CBM1")
+    with pytest.raises(UnreadableFile, match=r"model\.cbm holds no JSON.*format='json'"):
+        read_catboost(path)
+    path.write_text("[1]")
+    with pytest.raises(UnreadableFile, match="it holds a list"):
+        read_catboost(path)
+    with pytest.raises(UnreadableFile, match="this is no CatBoost model"):
+        read_catboost({"features_info": {}})
+
+
+def test_other_models_have_no_trees():
+    for model in (LinearRegression().fit(*DIABETES), IsolationForest(n_estimators=2), np.sin, object()):
+        assert read_trees(model) is None
+
+
+def test_subclasses_are_recognised_by_the_names_of_their_parents():
+    class Mine(RandomForestRegressor):
+        pass
+
+    assert read_trees(Mine(n_estimators=2, random_state=0).fit(*DIABETES)).n_trees == 2
+
+
+CURVE = r"turns the sum of its trees .* output='margin', or use method='clime'"
+STARTED = {"init": DecisionTreeRegressor(), **SMALL}
+TWICE = (WINE[0], np.column_stack([WINE[1], WINE[1]]))
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "output", "message"),
+    [
+        (GradientBoostingClassifier(**SMALL), CANCER, "probability", f"the GradientBoostingClassifier {CURVE}"),
+        (HistGradientBoostingRegressor(loss="poisson", max_iter=3), DIABETES, "probability", CURVE),
+        (xgboost.XGBClassifier(**XGB), WINE, "probability", f"the XGBClassifier {CURVE}"),
+        (xgboost.XGBRegressor(objective="reg:gamma", **XGB), DIABETES, "probability", CURVE),
+        (lightgbm.LGBMClassifier(**LGBM), CANCER, "probability", f"the LGBMClassifier {CURVE}"),
+        (GradientBoostingRegressor(**STARTED), DIABETES, "margin", "from a DecisionTreeRegressor.*method='clime'"),
+        (xgboost.XGBRegressor(booster="gblinear", n_estimators=2), DIABETES, "margin", "not made of trees; use method"),
+        (lightgbm.LGBMRegressor(linear_tree=True, **LGBM), DIABETES, "margin", "linear trees .* use method='clime'"),
+        (xgboost.XGBRegressor(missing=-999.0, **XGB), DIABETES, "margin", "takes -999 for a missing value.*'clime'"),
+        (RandomForestClassifier(**SMALL), TWICE, "probability", "predicts several targets at once"),
+    ],
+)
+def test_what_has_no_closed_form_is_refused_by_name(model, data, output, message):
+    with pytest.raises(NoClosedForm, match=message):
+        read_trees(model.fit(*data), output)
+
+
+def test_models_without_a_margin_say_so():
+    with pytest.raises(InvalidArgument, match="output='margin' needs decision_function, which this RandomForest"):
+        read_trees(RandomForestClassifier(**SMALL).fit(*WINE), "margin")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RandomForestClassifier(),
+        DecisionTreeRegressor(),
+        GradientBoostingRegressor(),
+        HistGradientBoostingClassifier(),
+        xgboost.XGBClassifier(),
+        lightgbm.LGBMRegressor(),
+    ],
+)
+def test_models_that_are_not_fitted_say_so(model):
+    with pytest.raises(InvalidArgument, match=f"the {type(model).__name__} is not fitted; call its fit first"):
+        read_trees(model)
+
+
+def test_a_reading_that_is_off_is_refused(monkeypatch):
+    model = RandomForestRegressor(**SMALL).fit(*DIABETES)
+    for wrong in (lambda out: out + 1e-6, lambda out: out * (1 + 1e-8)):
+        with monkeypatch.context() as patch:
+            patch.setattr(RandomForestRegressor, "predict", lambda self, X, wrong=wrong: wrong(fair(self, X)))
+            with pytest.raises(NoClosedForm, match=r"from the RandomForestRegressor predict otherwise .* by up to"):
+                read_trees(model)
+    with monkeypatch.context() as patch:
+        patch.setattr(RandomForestRegressor, "predict", lambda self, X: np.ones((len(X), 2)))
+        with pytest.raises(NoClosedForm, match="have 1 outputs and the model 2"):
+            read_trees(model)
+
+
+def fair(model, X):
+    return np.mean([each.predict(X) for each in model.estimators_], axis=0)
+
+
+def test_probes_lie_on_thresholds_and_next_to_them():
+    trees = read_trees(DecisionTreeRegressor(random_state=0, max_depth=4).fit(*WHOLE))
+    rows = probe_rows(trees)
+    for j in np.unique(trees.feature[trees.feature >= 0]):
+        known = trees.threshold[trees.feature == j]
+        assert np.isin(rows[:, j], known).any()
+        assert np.isin(rows[:, j], np.nextafter(known, np.inf)).any()
+
+
+def test_without_treelite_the_extra_is_named(hide):
+    model = HistGradientBoostingRegressor(max_iter=2).fit(*DIABETES)
+    hide("treelite")
+    with pytest.raises(MissingExtra, match=r"treelite is needed to read the trees of a Hist.*smoothlime\[trees\]"):
+        read_trees(model)
+
+
+def test_asking_for_the_library_imports_none():
+    assert readers.__name__ in sys.modules
+    heavy = ["numba", "treelite", "sklearn", "xgboost", "lightgbm", "scipy"]
+    code = (
+        "import sys\nfrom smoothlime.exact.readers import read_trees\n"
+        f"assert read_trees(object()) is None\nprint([name for name in {heavy} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
