@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from ._types import Array
+from ._validate import check_finite
 from ._version import versions
-from .errors import InvalidArgument
+from .errors import InvalidArgument, NoClosedForm
 from .exact import ClosedForm, Exact, find_closed_form
 from .explanation import Explanation, Provenance, columns
 from .models import Evaluation, Target
@@ -78,13 +79,15 @@ class Exactly:
 
 def find_exactly(model: Any, X: Any, *, sigma: Any, background: Any, output: str, is_asked_for: bool) -> Exactly | None:
     """The closed form around the rows, if the model has one; where it was asked for by name, an error says why not."""
-    subject = take_up(model, X, sigma=sigma, background=background, output=output)
+    subject = take_up(model, X, sigma=sigma, background=background, output=output, finite=False)
     form, why_not = find_closed_form(subject.model, subject.factor)
+    if form is not None and not form.takes_gaps:
+        check_finite(subject.x, subject.factor.free, subject.feature_names)
     if form is None:
         if not is_asked_for:
             return None
-        msg = f"method='exact' needs a closed form: {why_not}. Use method='clime' or 'differences', which only ask"
-        raise InvalidArgument(msg)
+        msg = f"method='exact' needs a closed form: {why_not}. Methods 'clime' and 'differences' only ask the model"
+        raise NoClosedForm(msg)
     size = automatic_batch_size(subject.rows.shape[1], np.dtype(np.float64))
     evaluation = Evaluation(subject.model, size)
     predictions = evaluation.values(subject.rows, lambda row: f"row {row}")

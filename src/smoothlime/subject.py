@@ -31,9 +31,15 @@ class Subject:
 
 
 def take_up(
-    model: Any, X: Any, *, sigma: Any = 1.0, background: Any = None, output: str | None = "probability"
+    model: Any,
+    X: Any,
+    *,
+    sigma: Any = 1.0,
+    background: Any = None,
+    output: str | None = "probability",
+    finite: bool = True,
 ) -> Subject:
-    """Adapt the model, read the rows, settle names and neighbourhood."""
+    """Adapt the model, read the rows, settle names and neighbourhood; gaps in what is perturbed are refused."""
     table = as_table(X)
     x = check_rows(X, finite=False) if table is None else table.numbers()
     adapted = as_model(model, output=output) if knows_both_outputs(model) else as_model(model)
@@ -42,7 +48,8 @@ def take_up(
     if table is not None:
         neighbourhood = neighbourhood.holding(table.not_numeric, names)
     factor = neighbourhood.factor(x.shape[1], names)
-    check_finite(x, factor.free, names)
+    if finite:
+        check_finite(x, factor.free, names)
     if table is None or not (table.not_numeric or getattr(adapted, "wants_table", False)):
         if table is None and getattr(adapted, "takes", "") == "table":
             msg = f"the model takes tables, but X is a {type(X).__name__}; give the rows as a data frame"
@@ -84,6 +91,8 @@ def _feature_names(
         what = "lose a column" if d < len(of_model) else "gain a column, the label perhaps"
         msg = f"X has {d} features but the model has names for {len(of_model)}; did the rows {what}?"
         raise InvalidArgument(msg)
+    if of_model is not None and of_rows is not None and of_model == tuple(name.replace(" ", "_") for name in of_rows):
+        of_model = of_rows  # LightGBM writes its own names so
     if of_model is not None and of_rows is not None and of_model != of_rows:
         first = next(j for j in range(d) if of_model[j] != of_rows[j])
         msg = (

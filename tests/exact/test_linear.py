@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, RobustScaler, StandardScaler
 
 import smoothlime as sl
-from smoothlime.errors import InvalidArgument
+from smoothlime.errors import InvalidArgument, NoClosedForm
 from smoothlime.exact.linear import LINKS, LinearModel
 from smoothlime.testing import Probit, assert_matches
 
@@ -174,7 +174,7 @@ class TestChoosing:
     )
     def test_models_without_a_closed_form_say_so(self, model, message):
         rows = np.ones((1, getattr(model, "n_features_in_", 5)))
-        with pytest.raises(InvalidArgument, match=message):
+        with pytest.raises(NoClosedForm, match=message):
             sl.explain(model, rows, method="exact", target=0)
 
     def test_a_subclass_with_ideas_of_its_own_is_asked(self):

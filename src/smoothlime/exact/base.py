@@ -26,6 +26,11 @@ class Smoothed:
 class ClosedForm(Protocol):
     """A model whose smoothed slopes are known without sampling."""
 
+    @property
+    def takes_gaps(self) -> bool:
+        """Whether missing values are part of the model."""
+        ...
+
     def values(self, x: Array) -> Array:
         """Outputs (r, k): what the model itself must answer, or it has been misread."""
         ...

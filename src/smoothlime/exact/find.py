@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..errors import MissingExtra, NoClosedForm
 from ..models import Model
 from ..models.on_tables import TableModel
 from ..neighbourhood import Factor
@@ -20,7 +21,18 @@ def find_closed_form(model: Model, factor: Factor) -> tuple[ClosedForm | None, s
     estimator: Any = getattr(model, "estimator", None)
     if estimator is None:
         return None, "only linear models and trees of scikit-learn and its kin are known by their structure"
-    linear = read_linear(estimator, model.ask)  # type: ignore[attr-defined]  # an EstimatorModel
+    asked: Any = model
+    linear = read_linear(estimator, asked.ask)
     if linear is not None:
         return linear, ""
-    return None, f"a {type(estimator).__name__} by {model.ask} has none that we know"  # type: ignore[attr-defined]
+    from .ensemble import read_ensemble
+
+    try:
+        trees = read_ensemble(estimator, is_margin=asked.is_margin)
+    except (NoClosedForm, MissingExtra) as err:
+        return None, str(err)
+    if trees is None:
+        return None, f"a {type(estimator).__name__} by {asked.ask} has none that we know"
+    if not factor.is_diagonal:
+        return None, "trees have one only where features are perturbed independently of each other, and Σ is full"
+    return trees, ""

@@ -47,6 +47,7 @@ class LinearModel:
     offset: Array
     turn: Array
     link: Link
+    takes_gaps = False
 
     def values(self, x: Array) -> Array:
         """Outputs (r, k)."""

@@ -18,6 +18,13 @@ class EstimatorModel:
     ask: str
     outputs: tuple[str, ...]
     feature_names: tuple[str, ...] | None
+    keyword: str = ""
+    """Switch that makes `ask` return raw scores, where the library has one instead of a method"""
+
+    @property
+    def is_margin(self) -> bool:
+        """Whether raw scores are asked for."""
+        return bool(self.keyword) or self.ask == "decision_function"
 
     @property
     def output_range(self) -> tuple[float, float] | None:
@@ -34,7 +41,8 @@ class EstimatorModel:
         with warnings.catch_warnings():
             # an estimator fitted on a data frame complains that arrays have no names; ours are in its order
             warnings.filterwarnings("ignore", message="X does not have valid feature names")
-            return as_columns(getattr(self.estimator, self.ask)(points))
+            switch = {self.keyword: True} if self.keyword else {}
+            return as_columns(getattr(self.estimator, self.ask)(points, **switch))
 
 
 def from_estimator(estimator: Any, *, output: str, feature_names: tuple[str, ...] | None) -> EstimatorModel:
@@ -60,12 +68,21 @@ def from_estimator(estimator: Any, *, output: str, feature_names: tuple[str, ...
         "probability": ("predict_proba", "margin"),
         "margin": ("decision_function", "probability"),
     }[output]
+    keyword = _raw_score_switch(estimator) if output == "margin" and not hasattr(estimator, ask) else ""
+    if keyword:
+        return EstimatorModel(estimator, "predict", labels[1:] if len(labels) == 2 else labels, names, keyword)
     if not hasattr(estimator, ask):
         msg = f"output={output!r} needs {ask}, which this {type(estimator).__name__} has not; use output={other!r}"
         raise InvalidArgument(msg)
     if ask == "decision_function" and len(labels) == 2:
         labels = labels[1:]  # one score, in favour of the second class
     return EstimatorModel(estimator, ask, labels, names)
+
+
+def _raw_score_switch(estimator: Any) -> str:
+    """The keyword of `predict` by which boosting libraries return raw scores."""
+    known = {"XGBModel": "output_margin", "LGBMModel": "raw_score"}
+    return next((known[cls.__name__] for cls in type(estimator).__mro__ if cls.__name__ in known), "")
 
 
 def _names_in(estimator: Any) -> tuple[str, ...] | None:

@@ -1,0 +1,50 @@
+"""Tree ensembles as closed forms: E f and its slopes under diagonal Σ, by one pass through each tree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._optional import require
+from .._types import Array
+from ..neighbourhood import Factor
+from .base import Smoothed
+from .readers import read_trees
+from .smoothing import smooth
+from .trees import TreeEnsemble
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TreesForm:
+    """Trees whose outputs are those of the model."""
+
+    trees: TreeEnsemble
+    takes_gaps = True
+
+    def values(self, x: Array) -> Array:
+        """Outputs (r, k)."""
+        return np.asarray(self.trees.predict(x), dtype=np.float64)
+
+    def smooth(self, x: Array, factor: Factor, weights: Array) -> Smoothed:
+        """E f and its slopes; a missing value is not perturbed, and its slope is 0."""
+        std = np.zeros(factor.d)
+        std[factor.free] = factor.std
+        found = smooth(self.trees, x, std, weights=weights)
+        free = factor.free
+        return Smoothed(
+            slopes=found.gradients[:, free, 0],
+            mean=found.values[:, 0],
+            variance=np.full(len(x), np.nan),
+            radius=np.linalg.norm(found.radius[:, free] * factor.std, axis=1),
+        )
+
+
+def read_ensemble(estimator: Any, *, is_margin: bool) -> TreesForm | None:
+    """The trees of an estimator, if it is made of trees and its output is a sum of theirs."""
+    trees = read_trees(estimator, "margin" if is_margin else "probability")
+    if trees is None:
+        return None
+    require("numba", extra="trees", to="explain trees exactly")
+    return TreesForm(trees)

@@ -1,0 +1,138 @@
+"""Trees through the front door: exact with no options, and honest where they are not."""
+
+import lightgbm
+import numpy as np
+import pytest
+import xgboost
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.ensemble import (
+    ExtraTreesRegressor,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.tree import DecisionTreeClassifier
+
+import smoothlime as sl
+from smoothlime.errors import InvalidArgument, NoClosedForm
+
+CANCER, SICK = load_breast_cancer(return_X_y=True, as_frame=True)
+DIABETES, SUGAR = load_diabetes(return_X_y=True, as_frame=True)
+WINE, GROWER = load_wine(return_X_y=True, as_frame=True)
+
+MODELS = {
+    "forest": (lambda: RandomForestClassifier(30, random_state=0), CANCER, SICK, {"target": "1"}),
+    "forest of three": (lambda: RandomForestClassifier(30, random_state=0), WINE, GROWER, {"target": "predicted"}),
+    "forest regressor": (lambda: RandomForestRegressor(20, random_state=0), DIABETES, SUGAR, {}),
+    "extra trees": (lambda: ExtraTreesRegressor(20, random_state=0), DIABETES, SUGAR, {}),
+    "tree": (lambda: DecisionTreeClassifier(max_depth=4, random_state=0), CANCER, SICK, {"target": 1}),
+    "boosting margin": (lambda: GradientBoostingClassifier(n_estimators=30), CANCER, SICK, {"output": "margin"}),
+    "hist": (lambda: HistGradientBoostingRegressor(max_iter=30), DIABETES, SUGAR, {}),
+    "hist margin": (lambda: HistGradientBoostingClassifier(max_iter=30), CANCER, SICK, {"output": "margin"}),
+    "xgboost": (lambda: xgboost.XGBRegressor(n_estimators=40), DIABETES, SUGAR, {}),
+    "xgboost margin": (lambda: xgboost.XGBClassifier(n_estimators=40), CANCER, SICK, {"output": "margin"}),
+    "xgboost of three": (
+        lambda: xgboost.XGBClassifier(n_estimators=20),
+        WINE,
+        GROWER,
+        {"output": "margin", "target": {"0": 1, "2": -1}},
+    ),
+    "lightgbm": (lambda: lightgbm.LGBMRegressor(n_estimators=40, verbose=-1), DIABETES, SUGAR, {}),
+    "lightgbm margin": (
+        lambda: lightgbm.LGBMClassifier(n_estimators=40, verbose=-1),
+        CANCER,
+        SICK,
+        {"output": "margin"},
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return {name: make().fit(data, labels) for name, (make, data, labels, _) in MODELS.items()}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_no_options_are_needed_for_an_exact_answer(fitted, name):
+    _, data, _, question = MODELS[name]
+    around = {"background": data, "sigma": 0.5, **question}
+    e = sl.explain(fitted[name], data.iloc[:3], **around)
+    drawn = sl.explain(fitted[name], data.iloc[:3], method="clime", design="iid", n_samples=200_000, **around)
+    assert e.is_exact
+    assert e.feature_names == tuple(data.columns)
+    assert (e.standard_error == 0).all()
+    np.testing.assert_allclose(e.prediction, drawn.prediction, rtol=1e-6, atol=1e-6)
+    apart = np.abs(e.values - drawn.values) / drawn.standard_error
+    assert apart.max() < 5.3  # Student's t with 31 degrees of freedom passes this once in 1e5; there are about 1,000
+    assert np.sqrt((apart**2).mean()) < 1.3
+    assert np.median(drawn.standard_error * drawn.std) < 0.1 * np.linalg.norm(e.standardised, axis=1).max()
+    assert (e.radius < 1e-9 * np.linalg.norm(e.standardised, axis=1).max()).all()
+
+
+def test_frames_and_arrays_give_the_same(fitted):
+    model = RandomForestClassifier(30, random_state=0).fit(CANCER.to_numpy(), SICK)
+    around = sl.Neighbourhood.from_data(CANCER.to_numpy(), 0.5)
+    by_array = sl.explain(model, CANCER.to_numpy()[:3], sigma=around, target="1")
+    by_frame = sl.explain(fitted["forest"], CANCER.iloc[:3], background=CANCER, sigma=0.5, target="1")
+    np.testing.assert_array_equal(by_array.values, by_frame.values)
+
+
+@pytest.mark.parametrize("name", ["xgboost margin", "lightgbm margin", "hist margin"])
+def test_missing_values_follow_their_direction(fitted, name):
+    rows = CANCER.iloc[:3].copy()
+    rows.iloc[1, 2] = np.nan
+    e = sl.explain(fitted[name], rows, background=CANCER, sigma=0.5, output="margin")
+    assert e.is_exact
+    assert e.values[1, 2] == 0
+    assert np.isfinite(e.values).all()
+    whole = sl.explain(fitted[name], CANCER.iloc[:3], background=CANCER, sigma=0.5, output="margin")
+    np.testing.assert_array_equal(e.values[[0, 2]], whole.values[[0, 2]])
+    with pytest.raises(InvalidArgument, match="got nan at row 1, feature 2 \\('mean perimeter'\\)"):
+        sl.explain(fitted[name], rows, background=CANCER, output="margin", method="clime")
+
+
+@pytest.mark.parametrize("name", ["boosting margin", "xgboost margin", "lightgbm margin"])
+def test_probabilities_of_boosting_are_drawn(fitted, name):
+    e = sl.explain(fitted[name], CANCER.iloc[:1], background=CANCER, target="1", max_samples=512, rtol=0.9, atol=0.5)
+    assert e.method == "differences"
+    with pytest.raises(NoClosedForm, match=r"by a curve.*output='margin'"):
+        sl.explain(fitted[name], CANCER.iloc[:1], background=CANCER, target="1", method="exact")
+
+
+def test_a_full_covariance_is_drawn(fitted):
+    model, rows = fitted["xgboost"], DIABETES.iloc[:1]
+    around = sl.Neighbourhood.from_data(DIABETES, 0.5, full=True)
+    assert sl.explain(model, rows, sigma=around, max_samples=512, rtol=0.9, atol=99).method == "differences"
+    with pytest.raises(NoClosedForm, match="Σ is full"):
+        sl.explain(model, rows, sigma=around, method="exact")
+
+
+def test_fixed_features_decide_by_their_value(fitted):
+    model, rows = fitted["xgboost"], DIABETES.iloc[:2]
+    around = sl.Neighbourhood.from_data(DIABETES, 0.5, fixed=["bmi"])
+    e = sl.explain(model, rows, sigma=around)
+    drawn = sl.explain(model, rows, sigma=around, method="clime", design="iid", n_samples=100_000)
+    assert np.isnan(e.values[:, 2]).all()
+    assert np.nanmax(np.abs(e.values - drawn.values) / drawn.standard_error) < 5.3
+
+
+def test_ten_thousand_rows_in_bounded_memory(fitted):
+    import tracemalloc
+
+    rows = DIABETES.sample(10_000, replace=True, random_state=0)
+    tracemalloc.start()
+    e = sl.explain(fitted["xgboost"], rows, background=DIABETES)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(e) == 10_000
+    assert peak < 100e6
+
+
+def test_without_numba_auto_draws_and_exact_says_what_to_install(fitted, hide):
+    hide("numba")
+    model, rows, question = fitted["tree"], CANCER.iloc[:1], {"background": CANCER, "target": "1"}
+    assert sl.explain(model, rows, max_samples=512, rtol=0.9, atol=9, **question).method == "differences"
+    with pytest.raises(NoClosedForm, match=r"numba is needed to explain trees exactly.*smoothlime\[trees\]"):
+        sl.explain(model, rows, method="exact", **question)
