@@ -6,16 +6,20 @@ from typing import Any
 
 import numpy as np
 
+from ._progress import Progress
 from ._types import Array
 from ._validate import check_finite
 from ._version import versions
 from .errors import InvalidArgument, NoClosedForm
-from .exact import ClosedForm, Exact, find_closed_form
+from .exact import ClosedForm, Exact, Smoothed, find_closed_form
 from .explanation import Explanation, Provenance, columns
 from .models import Evaluation, Target
 from .models.evaluation import automatic_batch_size
 from .models.targets import output_names
 from .subject import Subject, take_up
+
+BLOCK = 1_024
+"""Rows between two steps of the progress bar."""
 
 AGREES = 1e-5
 """Outputs that the closed form must reproduce, relative to their size; float32 libraries differ by 1e-6."""
@@ -31,15 +35,27 @@ class Exactly:
         self.evaluations = evaluations
         self.outputs = output_names(subject.model.outputs, predictions.shape[1])
 
-    def run(self, target: Target, confidence: float) -> list[Explanation]:
+    def run(self, target: Target, confidence: float, progress: Any) -> list[Explanation]:
         """One explanation per target."""
         predictions = target.of(self.predictions)
-        return [self._explain(target, i, predictions[:, i], confidence) for i in range(target.weights.shape[1])]
+        r, t = target.weights.shape[:2]
+        with Progress(progress, r * t) as watch:
+            found = [self._smooth(target.weights[:, i], watch) for i in range(t)]
+        return [self._explain(found[i], target, i, predictions[:, i], confidence) for i in range(t)]
 
-    def _explain(self, target: Target, i: int, prediction: Array, confidence: float) -> Explanation:
+    def _smooth(self, weights: Array, watch: Progress) -> Smoothed:
+        """Block by block, so that there is something to watch."""
+        parts = []
+        for start in range(0, len(weights), BLOCK):
+            part = slice(start, start + BLOCK)
+            parts.append(self.form.smooth(self.subject.x[part], self.subject.factor, weights[part]))
+            watch.advance(len(parts[-1].mean))
+        names = ("slopes", "mean", "variance", "radius")
+        return Smoothed(**{name: np.concatenate([getattr(each, name) for each in parts]) for name in names})
+
+    def _explain(self, found: Smoothed, target: Target, i: int, prediction: Array, confidence: float) -> Explanation:
         subject, factor = self.subject, self.subject.factor
         r, d = subject.x.shape
-        found = self.form.smooth(subject.x, factor, target.weights[:, i])
         explained = (factor.whiten(found.slopes) ** 2).sum(axis=1)
         is_flat = found.variance <= 1e-30 * prediction**2
         share = np.divide(explained, found.variance, out=np.ones(r), where=~is_flat)

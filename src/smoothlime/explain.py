@@ -109,7 +109,7 @@ def explain(
     known = _exactly(model, X, method, sigma, background, output, n_samples, design)
     if known is not None:
         level = check_fraction(confidence, "confidence")
-        return known.run(resolve_target(target, known.outputs, known.predictions), level)[0]
+        return known.run(resolve_target(target, known.outputs, known.predictions), level, progress)[0]
     job = prepare(
         model, X, method=method, sigma=sigma, background=background, target=target, output=output, n_samples=n_samples,
         rtol=rtol, atol=atol, confidence=confidence, guarantee=guarantee, output_range=output_range,
@@ -161,7 +161,7 @@ def explain_outputs(
     if known is not None:
         level = check_fraction(confidence, "confidence")
         every = every_output(known.outputs, len(known.predictions))
-        return dict(zip(every.names, known.run(every, level), strict=True))
+        return dict(zip(every.names, known.run(every, level, progress), strict=True))
     job = prepare(
         model, X, method=method, sigma=sigma, background=background, output=output, n_samples=n_samples,
         rtol=rtol, atol=atol, confidence=confidence, guarantee=guarantee, output_range=output_range,

@@ -122,12 +122,17 @@ def test_ten_thousand_rows_in_bounded_memory(fitted):
     import tracemalloc
 
     rows = DIABETES.sample(10_000, replace=True, random_state=0)
+    seen = []
     tracemalloc.start()
-    e = sl.explain(fitted["xgboost"], rows, background=DIABETES)
+    e = sl.explain(
+        fitted["xgboost"], rows, background=DIABETES, progress=lambda done, total: seen.append((done, total))
+    )
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert len(e) == 10_000
     assert peak < 100e6
+    assert seen[-1] == (10_000, 10_000)
+    assert len(seen) >= 10
 
 
 def test_without_numba_auto_draws_and_exact_says_what_to_install(fitted, hide):
