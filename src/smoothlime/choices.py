@@ -34,6 +34,9 @@ def choose_method(method: str | Estimator, *, has_gradients: bool, d: int) -> Es
         if has_gradients:
             return SmoothGrad()
         return Differences() if d <= BASIS_FEATURES else CLime()
+    if method == "exact":
+        msg = "method='exact' draws nothing, and this needs draws; choose from " + ", ".join(map(repr, METHODS))
+        raise InvalidArgument(msg)
     if method not in METHODS:
         msg = f"method must be one of {_listed()}; got {method!r}"
         raise InvalidArgument(msg)

@@ -12,9 +12,10 @@ import numpy as np
 
 from ._progress import Progress
 from ._types import Array
-from ._validate import as_float_array, check_count
+from ._validate import as_float_array, check_count, check_fraction
 from .errors import InvalidArgument, WrongType
 from .estimators import Estimator
+from .exactly import find_exactly
 from .explain import prepare
 from .explanation import Explanation
 from .models import Target, resolve_target
@@ -201,6 +202,9 @@ def sigma_path(
     wanted = _check_sigmas(sigmas)
     around = _check_neighbourhood(neighbourhood, background)
     _check_one_row(getattr(x, "shape", ()))  # before the model is asked about them all
+    known = _exact_path(model, x, method, wanted, around, background, target, output, confidence, progress)
+    if known is not None:
+        return known
     job = prepare(
         model, x, method=method, sigma=float(wanted[0]) if around is None else _times(around, around, wanted[0]),
         background=background, target=target, output=output, n_samples=check_count(n_samples, "n_samples"),
@@ -211,6 +215,33 @@ def sigma_path(
     with Progress(progress, len(wanted) * job.stopping.looks[-1]) as watch:
         jobs = [_widened(job, around, each) for each in wanted]
         return SigmaPath(wanted, tuple(_explain(each, resolved, watch) for each in jobs))
+
+
+def _exact_path(
+    model: Any,
+    x: Any,
+    method: Any,
+    sigmas: Array,
+    around: Neighbourhood | None,
+    background: Any,
+    target: Any,
+    output: str,
+    confidence: float,
+    progress: Any,
+) -> SigmaPath | None:
+    """The path of a model that has a closed form, which needs no draws at any σ."""
+    if method not in ("auto", "exact"):
+        return None
+    found = []
+    for sigma in sigmas:
+        here = float(sigma) if around is None else _times(around, around, sigma)
+        known = find_exactly(model, x, sigma=here, background=background, output=output, is_asked_for=method == "exact")
+        if known is None:
+            return None
+        _check_one_row(known.subject.rows.shape)
+        resolved = resolve_target(target, known.outputs, known.predictions)
+        found += known.run(resolved, check_fraction(confidence, "confidence"), progress)
+    return SigmaPath(sigmas, tuple(found))
 
 
 def _widened(job: Job, around: Neighbourhood | None, sigma: float) -> Job:

@@ -141,3 +141,16 @@ def test_without_numba_auto_draws_and_exact_says_what_to_install(fitted, hide):
     assert sl.explain(model, rows, max_samples=512, rtol=0.9, atol=9, **question).method == "differences"
     with pytest.raises(NoClosedForm, match=r"numba is needed to explain trees exactly.*smoothlime\[trees\]"):
         sl.explain(model, rows, method="exact", **question)
+
+
+@pytest.mark.parametrize("method", ["auto", "exact"])
+def test_a_path_over_sigma_needs_no_draws(fitted, method):
+    row, sigmas = DIABETES.iloc[[5]], [0.1, 0.5, 2.0]
+    path = sl.sigma_path(fitted["xgboost"], row, sigmas, background=DIABETES, method=method)
+    for sigma, e in zip(sigmas, path.explanations, strict=True):
+        assert e.is_exact
+        np.testing.assert_array_equal(
+            e.values, sl.explain(fitted["xgboost"], row, background=DIABETES, sigma=sigma).values
+        )
+    assert "exact" in str(path)
+    path.plot()

@@ -75,12 +75,16 @@ def as_rich(path: SigmaPath) -> Any:
 def footer(path: SigmaPath) -> str:
     """How the numbers came about."""
     e = path[0]
+    if e.is_exact:
+        return "exact at every σ: no sampling, no sampling error"
     kind = "indicative: fewer than 256 draws" if e.is_indicative.any() else "approximate"
     return f"{_drawn(path)}, seed {e.seed}; ± is a {CONFIDENCE:.0%} interval at each σ ({kind})"
 
 
 def _drawn(path: SigmaPath) -> str:
     e = path[0]
+    if e.is_exact:
+        return "exact, no sampling"
     design = "" if e.design == e.method else f"{e.design} "
     return f"{e.method}, the same {int(e.n_samples[0]):,} {design}draws at every σ"
 
