@@ -62,8 +62,10 @@ def explain(
         One row (d,) or rows (r, d): an array, a tensor, or a data frame (pandas, polars, pyarrow), whose columns give
         the feature names. Columns that hold no numbers are fixed; a model fitted on a data frame is asked with one.
     method
-        `"smoothgrad"` (gradients), `"clime"`, `"stein"`, `"differences"`, `"lime"` (predictions only), or settings such
-        as `CLime(ridge=0.1)`. `"auto"` takes gradients where the model has them, else differences.
+        `"exact"` (structure: linear models and trees), `"smoothgrad"` (gradients), `"clime"`, `"stein"`,
+        `"differences"`, `"lime"` (predictions only), or settings such as `CLime(ridge=0.1)`. `"auto"` is exact where
+        the model has a closed form and neither n_samples nor design is given; else it takes gradients where the model
+        has them, else differences.
     sigma
         Standard deviation of the neighbourhood, not a variance: a number, one per feature, or a `Neighbourhood`.
     background
@@ -108,7 +110,9 @@ def explain(
     """
     known = _exactly(model, X, method, sigma, background, output, n_samples, design)
     if known is not None:
-        level = check_fraction(confidence, "confidence")
+        level = _check_unused(
+            rtol, atol, confidence, guarantee, output_range, gradient_bound, max_samples, draws, seed, batch_size
+        )
         return known.run(resolve_target(target, known.outputs, known.predictions), level, progress)[0]
     job = prepare(
         model, X, method=method, sigma=sigma, background=background, target=target, output=output, n_samples=n_samples,
@@ -159,7 +163,9 @@ def explain_outputs(
     """
     known = _exactly(model, X, method, sigma, background, output, n_samples, design)
     if known is not None:
-        level = check_fraction(confidence, "confidence")
+        level = _check_unused(
+            rtol, atol, confidence, guarantee, output_range, gradient_bound, max_samples, draws, seed, batch_size
+        )
         every = every_output(known.outputs, len(known.predictions))
         return dict(zip(every.names, known.run(every, level, progress), strict=True))
     job = prepare(
@@ -213,10 +219,7 @@ def prepare(
             method, has_gradients=has_gradients, output_range=known, gradient_bound=gradient_bound
         )
     else:
-        for name, given in (("output_range", output_range), ("gradient_bound", gradient_bound)):
-            if given is not None:
-                msg = f"{name} is for guarantee='certified'; without it nothing would use it"
-                raise InvalidArgument(msg)
+        _refuse_bounds(output_range, gradient_bound)
         estimator = choose_method(method, has_gradients=has_gradients, d=d)
     if estimator.needs == "gradients" and not has_gradients:
         msg = (
@@ -247,6 +250,38 @@ def prepare(
         seed=check_count(seed, "seed", at_least=0),
         dtype=dtype.name,
     )
+
+
+def _check_unused(
+    rtol: Any,
+    atol: Any,
+    confidence: Any,
+    guarantee: Any,
+    output_range: Any,
+    gradient_bound: Any,
+    max_samples: Any,
+    draws: Any,
+    seed: Any,
+    batch_size: Any,
+) -> float:
+    """Refuse what sampling would refuse, though an exact answer does without; returns the confidence."""
+    check_choice(guarantee, "guarantee", ("approximate", "certified"))
+    check_choice(draws, "draws", ("shared", "independent"))
+    _tolerances(rtol, atol)
+    check_count(max_samples, "max_samples")
+    check_count(seed, "seed", at_least=0)
+    if batch_size != "auto":
+        check_count(batch_size, "batch_size")
+    if guarantee == "approximate":
+        _refuse_bounds(output_range, gradient_bound)
+    return check_fraction(confidence, "confidence")
+
+
+def _refuse_bounds(output_range: Any, gradient_bound: Any) -> None:
+    for name, given in (("output_range", output_range), ("gradient_bound", gradient_bound)):
+        if given is not None:
+            msg = f"{name} is for guarantee='certified'; without it nothing would use it"
+            raise InvalidArgument(msg)
 
 
 def _exactly(

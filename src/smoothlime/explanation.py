@@ -254,7 +254,8 @@ class Explanation:
     def __repr__(self) -> str:
         """One line: method, shape, draws."""
         r, d = self.values.shape
-        return f"<Explanation of {self.output_name!r}: {r} × {d} slopes, {self.method}, {self.design} draws>"
+        drawn = "" if self.is_exact else f", {self.design} draws"
+        return f"<Explanation of {self.output_name!r}: {r} × {d} slopes, {self.method}{drawn}>"
 
     def _repr_html_(self) -> str:
         """Notebook form."""

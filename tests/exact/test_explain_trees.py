@@ -154,3 +154,39 @@ def test_a_path_over_sigma_needs_no_draws(fitted, method):
         )
     assert "exact" in str(path)
     path.plot()
+
+
+def test_outputs_near_zero_do_not_spoil_the_reading():
+    rows = np.random.default_rng(0).normal(size=(2_000, 4))
+    model = xgboost.XGBRegressor(n_estimators=100, max_depth=4, learning_rate=0.1).fit(
+        rows, 2 * rows[:, 0] + np.sin(3 * rows[:, 1])
+    )
+    e = sl.explain(model, rows)
+    assert e.is_exact
+    np.testing.assert_array_equal(e.values[:3], sl.explain(model, rows[:3]).values)
+
+
+@pytest.mark.parametrize("kind", [xgboost.XGBRegressor, lightgbm.LGBMRegressor])
+def test_subclasses_are_asked(kind):
+    class Positive(kind):
+        def predict(self, X, **more):
+            return np.maximum(super().predict(X, **more), 150.0)
+
+    more = {"verbose": -1} if kind is lightgbm.LGBMRegressor else {}
+    model = Positive(n_estimators=20, **more).fit(DIABETES.to_numpy(), SUGAR)
+    rows = DIABETES.to_numpy()[:2]
+    assert sl.explain(model, rows, max_samples=512, rtol=0.9, atol=1e9).method == "differences"
+    with pytest.raises(NoClosedForm):
+        sl.explain(model, rows, method="exact")
+
+
+def test_categories_of_a_perturbed_feature_are_asked_and_of_a_fixed_one_are_exact():
+    rows = np.random.default_rng(0).normal(size=(500, 3))
+    rows[:, 2] = np.arange(500) % 4
+    model = HistGradientBoostingRegressor(max_iter=20, categorical_features=[2]).fit(
+        rows, rows[:, 0] + (rows[:, 2] == 2)
+    )
+    assert sl.explain(model, rows[:2], max_samples=512, rtol=0.9, atol=9).method == "differences"
+    with pytest.raises(NoClosedForm, match="the trees split on categories of feature 2, which is perturbed"):
+        sl.explain(model, rows[:2], method="exact")
+    assert sl.explain(model, rows[:2], sigma=sl.Neighbourhood(fixed=[2])).is_exact

@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from sklearn import linear_model, svm
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, RobustScaler, StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, PolynomialFeatures, RobustScaler, StandardScaler
 
 import smoothlime as sl
 from smoothlime.errors import InvalidArgument, NoClosedForm
@@ -183,9 +183,57 @@ class TestChoosing:
                 return super().predict(X) ** 2
 
         model = Bent().fit(X, Y)
-        assert sl.explain(model, X[:1]).method == "differences"
-        with pytest.raises(InvalidArgument, match="the structure read from the Bent does not reproduce its outputs"):
+        assert sl.explain(model, X[:1], max_samples=512, rtol=0.9, atol=1e9).method == "differences"
+        with pytest.raises(NoClosedForm, match="a Bent by predict has none that we know"):
             sl.explain(model, X[:1], method="exact")
+
+    def test_what_differs_only_around_the_rows_is_found_out(self, monkeypatch):
+        model = linear_model.LinearRegression().fit(X, Y)
+        plain = linear_model.LinearRegression.predict
+        lowest = plain(model, X[:3]).min()
+        clipped = lambda self, rows: np.maximum(plain(self, rows), lowest)
+        monkeypatch.setattr(linear_model.LinearRegression, "predict", clipped)
+        assert sl.explain(model, X[:3], max_samples=512, rtol=0.9, atol=1e9).method == "differences"
+        with pytest.raises(NoClosedForm, match="the structure read from the LinearRegression does not reproduce"):
+            sl.explain(model, X[:3], method="exact")
+
+    @pytest.mark.parametrize("scaler", [MaxAbsScaler(clip=True), MinMaxScaler(clip=True)])
+    def test_scalers_that_clip_are_not_linear(self, scaler):
+        model = make_pipeline(scaler, linear_model.LinearRegression()).fit(X, Y)
+        with pytest.raises(NoClosedForm, match="a Pipeline by predict has none"):
+            sl.explain(model, X[:1], method="exact")
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"guarantee": "foo"},
+            {"rtol": -3},
+            {"seed": -1},
+            {"draws": "x"},
+            {"batch_size": "q"},
+            {"max_samples": -1},
+            {"atol": "zz"},
+            {"output_range": (0, 1)},
+            {"confidence": 2},
+        ],
+    )
+    def test_arguments_are_checked_though_unused(self, wrong):
+        model = linear_model.LinearRegression().fit(X, Y)
+        with pytest.raises((InvalidArgument, sl.errors.WrongType)):
+            sl.explain(model, X[:1], **wrong)
+
+    def test_a_mean_that_overflows_is_an_error(self):
+        model = linear_model.PoissonRegressor().fit(X, np.random.default_rng(0).poisson(np.exp(0.3 * X[:, 0])))
+        with pytest.raises(InvalidArgument, match="too large for a number; lower sigma"):
+            sl.explain(model, X[:1], sigma=500.0)
+
+
+def test_the_radius_holds_for_rows_of_which_the_model_is_sure():
+    model = linear_model.LogisticRegression().fit([[-1.0], [1.0]], [0, 1])
+    model.coef_[:], model.intercept_[:] = 3.0, 0.0
+    for logit, slope in ((-36.0, 6.26390e-14), (-45.0, 7.73e-18), (-60.0, 2.4e-24)):
+        e = sl.explain(model, [[logit / 3]], sigma=1.0, target=1)
+        assert abs(e.values[0, 0] - slope) <= e.radius[0] < 1e-12
 
 
 class TestAfterwards:

@@ -31,6 +31,11 @@ class ClosedForm(Protocol):
         """Whether missing values are part of the model."""
         ...
 
+    @property
+    def size(self) -> float:
+        """Size of the terms that outputs are summed from, where the model sums them in few digits."""
+        ...
+
     def values(self, x: Array) -> Array:
         """Outputs (r, k): what the model itself must answer, or it has been misread."""
         ...

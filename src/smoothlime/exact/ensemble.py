@@ -15,6 +15,8 @@ from .readers import read_trees
 from .smoothing import smooth
 from .trees import TreeEnsemble
 
+LIBRARIES = ("catboost", "lightgbm", "sklearn", "xgboost")
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreesForm:
@@ -22,6 +24,13 @@ class TreesForm:
 
     trees: TreeEnsemble
     takes_gaps = True
+
+    @property
+    def size(self) -> float:
+        """Sum of the largest leaves: XGBoost adds up in float32, and its errors go by the terms."""
+        leaves = np.abs(self.trees.value).reshape(len(self.trees.value), -1).max(axis=1)
+        largest = np.maximum.reduceat(leaves, np.sort(self.trees.roots)) if self.trees.n_trees else np.zeros(1)
+        return float(self.trees.scale * largest.sum())
 
     def values(self, x: Array) -> Array:
         """Outputs (r, k)."""
@@ -43,6 +52,8 @@ class TreesForm:
 
 def read_ensemble(estimator: Any, *, is_margin: bool) -> TreesForm | None:
     """The trees of an estimator, if it is made of trees and its output is a sum of theirs."""
+    if type(estimator).__module__.partition(".")[0] not in LIBRARIES:
+        return None  # a subclass may predict as it likes: it is asked instead
     trees = read_trees(estimator, "margin" if is_margin else "probability")
     if trees is None:
         return None

@@ -16,6 +16,9 @@ from .base import Smoothed
 ROUNDING = 64 * np.finfo(float).eps
 """Relative error allowed to sums and quadrature; measured errors are a few units in the last place."""
 
+QUADRATURE = 1e-14
+"""Absolute error allowed to a mean slope by quadrature: exp(−33), and what lies beyond the nodes."""
+
 IDENTITY = (
     "LinearRegression", "Ridge", "RidgeCV", "Lasso", "LassoCV", "ElasticNet", "ElasticNetCV", "Lars", "LassoLars",
     "OrthogonalMatchingPursuit", "BayesianRidge", "ARDRegression", "HuberRegressor", "TheilSenRegressor",
@@ -36,6 +39,7 @@ class Link:
     mean: Callable[[Array, Array], Array]
     slope: Callable[[Array, Array], Array]
     square: Callable[[Array, Array], Array]
+    is_closed: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,6 +52,11 @@ class LinearModel:
     turn: Array
     link: Link
     takes_gaps = False
+
+    @property
+    def size(self) -> float:
+        """Nothing is lost in sums of a few terms: outputs are compared at their own size."""
+        return 0.0
 
     def values(self, x: Array) -> Array:
         """Outputs (r, k)."""
@@ -68,8 +77,9 @@ class LinearModel:
             variance = (parts**2 * np.maximum(spread, 0.0))[:, 0]
         else:
             variance = np.full(len(x), np.nan)
-        size = np.abs(parts) * np.abs(self.link.slope(middle, tau)) @ np.abs(moved * factor.std)
-        return Smoothed(slopes, mean, variance, ROUNDING * np.linalg.norm(size, axis=1))
+        error = ROUNDING * np.abs(self.link.slope(middle, tau)) + (0.0 if self.link.is_closed else QUADRATURE)
+        reach = (np.abs(parts) * error) @ np.abs(moved * factor.std)
+        return Smoothed(slopes, mean, variance, np.linalg.norm(reach, axis=1))
 
 
 def read_linear(estimator: Any, ask: str) -> LinearModel | None:
@@ -79,7 +89,7 @@ def read_linear(estimator: Any, ask: str) -> LinearModel | None:
     """
     scale, shift = _nothing()
     steps = getattr(estimator, "steps", None)
-    if steps is not None and type(estimator).__name__ == "Pipeline":
+    if steps is not None and type(estimator).__name__ == "Pipeline" and _is_sklearn(estimator):
         for _, step in steps[:-1]:
             if step is None or step == "passthrough":
                 continue
@@ -108,16 +118,13 @@ def read_linear(estimator: Any, ask: str) -> LinearModel | None:
 
 
 def _known(estimator: Any) -> str | None:
-    """Name of the class along the MRO that we know, if it is scikit-learn's own."""
-    names = (*IDENTITY, *EXPONENTIAL, *MARGINS)
-    return next(
-        (
-            cls.__name__
-            for cls in type(estimator).__mro__
-            if cls.__name__ in names and cls.__module__.partition(".")[0] == "sklearn"
-        ),
-        None,
-    )
+    """Name of its class if we know it; a subclass may predict as it likes, and is asked instead."""
+    name = type(estimator).__name__
+    return name if name in (*IDENTITY, *EXPONENTIAL, *MARGINS) and _is_sklearn(estimator) else None
+
+
+def _is_sklearn(thing: Any) -> bool:
+    return type(thing).__module__.partition(".")[0] == "sklearn"
 
 
 def _nothing() -> tuple[Any, Any]:
@@ -127,10 +134,10 @@ def _nothing() -> tuple[Any, Any]:
 def _scaler(step: Any) -> tuple[Any, Any] | None:
     """a -> scale·a + shift, of a scaler that has been fitted."""
     kind = type(step).__name__
-    if kind not in SCALERS:
+    if kind not in SCALERS or not _is_sklearn(step) or getattr(step, "clip", False):
         return None
     if kind == "MinMaxScaler":
-        return None if step.clip else (step.scale_, step.min_)
+        return step.scale_, step.min_
     scale = getattr(step, "scale_", None)
     unit = 1.0 if scale is None else 1 / np.asarray(scale)
     middle = getattr(step, "mean_", None) if kind == "StandardScaler" else getattr(step, "center_", None)
@@ -213,7 +220,7 @@ LINKS = {
     "exponential": Link(np.exp, _lognormal_mean, _lognormal_mean, lambda m, t: np.exp(2 * m + 2 * t**2)),
     # g' = g·(1 − g), hence g² = g − g'
     "logistic": Link(
-        _sigmoid, _logistic_mean, _logistic_slope, lambda m, t: _logistic_mean(m, t) - _logistic_slope(m, t)
+        _sigmoid, _logistic_mean, _logistic_slope, lambda m, t: _logistic_mean(m, t) - _logistic_slope(m, t), False
     ),
     "probit": Link(
         _probit,
