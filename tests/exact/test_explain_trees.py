@@ -190,3 +190,9 @@ def test_categories_of_a_perturbed_feature_are_asked_and_of_a_fixed_one_are_exac
     with pytest.raises(NoClosedForm, match="the trees split on categories of feature 2, which is perturbed"):
         sl.explain(model, rows[:2], method="exact")
     assert sl.explain(model, rows[:2], sigma=sl.Neighbourhood(fixed=[2])).is_exact
+
+
+def test_rounding_of_many_trees_is_allowed_for():
+    model = xgboost.XGBClassifier(n_estimators=500, max_depth=6).fit(CANCER, SICK)
+    e = sl.explain(model, CANCER, background=CANCER, output="margin")
+    assert e.is_exact
