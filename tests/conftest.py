@@ -89,11 +89,11 @@ def hide(monkeypatch):
 
     class Hidden:
         def __init__(self, library):
-            self.library = library
+            self.hidden = library
 
         def find_spec(self, name, path=None, target=None):
-            if name.partition(".")[0] == self.library:
-                raise ModuleNotFoundError(f"No module named {name!r}", name=self.library)
+            if name.partition(".")[0] == self.hidden:
+                raise ModuleNotFoundError(f"No module named {name!r}", name=self.hidden)
 
     def without(library):
         for name in [name for name in sys.modules if name.partition(".")[0] == library]:

@@ -95,7 +95,7 @@ class Exactly:
                 dtype="float64",
                 batch_size=1,
                 versions=versions(),
-                library=subject.library,
+                backend=subject.backend,
             ),
         )
 

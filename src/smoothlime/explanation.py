@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +14,7 @@ import numpy as np
 from ._types import Array, Flags, Indices, Points
 from ._validate import check_fraction
 from .designs import DESIGNS
-from .errors import ErrorsAdded, IncompatibleExplanations, InvalidArgument
+from .errors import InvalidArgument
 from .groups import Groups
 from .neighbourhood import Factor, Neighbourhood
 from .uncertainty.jackknife import t_quantile
@@ -45,7 +44,7 @@ class Provenance:
     batch_size: int
     versions: Mapping[str, str]
     """Of Python, smoothlime and the libraries that the draws come from"""
-    library: str = ""
+    backend: str = ""
     """Library of the data frame that the rows came in: `pandas`, `polars`, `pyarrow`, or none"""
 
 
@@ -206,7 +205,9 @@ class Explanation:
 
     def __add__(self, other: Explanation) -> Explanation:
         """Explanation of the sum of two models, outputs or rows, errors included."""
-        return _combine(self, 1.0, other)
+        from .combining import combine
+
+        return combine(self, 1.0, other)
 
     def __radd__(self, other: Any) -> Explanation:
         """Lets `sum` begin with its 0."""
@@ -214,7 +215,9 @@ class Explanation:
 
     def __sub__(self, other: Explanation) -> Explanation:
         """Explanation of the difference of two models, outputs or rows, errors included."""
-        return _combine(self, -1.0, other)
+        from .combining import combine
+
+        return combine(self, -1.0, other)
 
     def __mul__(self, factor: float) -> Explanation:
         """Explanation of a multiple of the model."""
@@ -228,8 +231,8 @@ class Explanation:
             radius=abs(scale) * self.radius,
             prediction=scale * self.prediction,
             smoothed=scale * self.smoothed,
-            output_name=f"{scale:g}·{_bracketed(self.output_name)}",
-            row_outputs=tuple(f"{scale:g}·{_bracketed(name)}" for name in self.row_outputs),
+            output_name=f"{scale:g}·{bracketed(self.output_name)}",
+            row_outputs=tuple(f"{scale:g}·{bracketed(name)}" for name in self.row_outputs),
             groups=self.groups and self.groups.times(scale),
         )
 
@@ -365,87 +368,6 @@ def columns(free_columns: Array, free: Indices, d: int) -> Array:
     return full
 
 
-def _combine(one: Explanation, sign: float, other: Explanation) -> Explanation:
-    """One + sign·other: group by group where both stand on the same draws, else the errors are added."""
-    if not isinstance(other, Explanation):
-        return NotImplemented
-    _check_combinable(one, other)
-    groups = None
-    if _share_sequence(one, other):
-        assert one.groups is not None
-        assert other.groups is not None
-        groups = one.groups.plus(other.groups.times(sign))
-    if groups is None and not (one.is_exact or other.is_exact):  # what has no error adds none
-        msg = (
-            "these explanations come from different draws; their errors are added, not combined."
-            " Explain both with the same method, design, seed and n_samples to combine them exactly"
-        )
-        warnings.warn(msg, ErrorsAdded, stacklevel=3)
-    word = "−" if sign < 0 else "+"
-    same_rows = np.array_equal(one.x, other.x, equal_nan=True)  # NaN: cells that are no numbers
-    return dataclasses.replace(
-        one,
-        values=one.values + sign * other.values,
-        # sums of errors are valid whatever the dependence between the two
-        standard_error=(
-            columns(groups.standard_error, one.factor.free, one.factor.d)
-            if groups
-            else one.standard_error + other.standard_error
-        ),
-        radius=one.radius + other.radius,
-        converged=one.converged & other.converged,
-        prediction=one.prediction + sign * other.prediction,
-        smoothed=one.smoothed + sign * other.smoothed,
-        fidelity=np.full(len(one), np.nan),
-        n_samples=(np.maximum if one.is_exact or other.is_exact else np.minimum)(one.n_samples, other.n_samples),
-        n_evaluations=one.n_evaluations + other.n_evaluations,
-        degrees_of_freedom=np.minimum(one.degrees_of_freedom, other.degrees_of_freedom),
-        provenance=_joint(*((other, one) if one.is_exact else (one, other))),
-        x=one.x if same_rows else np.full_like(one.x, np.nan),
-        output_name=f"{one.output_name} {word} {_bracketed(other.output_name)}",
-        row_outputs=tuple(
-            f"{a} {word} {_bracketed(b)}" for a, b in zip(one.row_outputs, other.row_outputs, strict=True)
-        ),
-        groups=groups,
-        selected=None,
-    )
-
-
-def _joint(sampled: Explanation, either: Explanation) -> Provenance:
-    """What can be said of two explanations at once: certified only if both are, and both may miss."""
-    one, other = sampled.provenance, either.provenance
-    both = one.guarantee == other.guarantee == "certified"
-    return dataclasses.replace(
-        one,
-        confidence=max(0.0, one.confidence + other.confidence - 1),
-        guarantee="certified" if both else "approximate",
-        assumes="; ".join(dict.fromkeys((one.assumes, other.assumes))) if both else "",
-    )
-
-
-def _check_combinable(one: Explanation, other: Explanation) -> None:
-    if one.feature_names != other.feature_names:
-        msg = f"these explanations have different features: {one.feature_names} and {other.feature_names}"
-        raise IncompatibleExplanations(msg)
-    if len(one) != len(other):
-        msg = f"these explanations have {len(one)} and {len(other)} rows; pick rows first, e.g. e[0] - e[1]"
-        raise IncompatibleExplanations(msg)
-    same = np.array_equal(one.factor.free, other.factor.free) and np.array_equal(one.factor.lower, other.factor.lower)
-    if not same:
-        msg = (
-            f"these explanations have different neighbourhoods, {one.neighbourhood} and {other.neighbourhood},"
-            " so their slopes are of differently smoothed models; explain both with the same sigma"
-        )
-        raise IncompatibleExplanations(msg)
-
-
-def _share_sequence(one: Explanation, other: Explanation) -> bool:
-    """Whether both were made by the same method from the same sequence of draws, dealt to groups alike."""
-    if one.groups is None or other.groups is None:
-        return False
-    made = [(each.provenance.method, each.design, each.seed, each.provenance.block) for each in (one, other)]
-    return made[0] == made[1]
-
-
-def _bracketed(name: str) -> str:
+def bracketed(name: str) -> str:
+    """A name that can be multiplied or subtracted as a whole."""
     return f"({name})" if " " in name else name

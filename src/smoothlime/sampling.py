@@ -333,7 +333,7 @@ def _explanation(
             dtype=job.dtype,
             batch_size=job.evaluation.batch_size,
             versions=versions(),
-            library=job.subject.library,
+            backend=job.subject.backend,
         ),
         groups=groups,
         selected=None if found.selected is None else columns(found.selected[which], free, d),

@@ -26,7 +26,7 @@ class Subject:
     feature_names: tuple[str, ...]
     neighbourhood: Neighbourhood
     factor: Factor
-    library: str
+    backend: str
     """Library of the data frame that the rows came in, or none"""
 
 
@@ -54,9 +54,9 @@ def take_up(
         if table is None and getattr(adapted, "takes", "") == "table":
             msg = f"the model takes tables, but X is a {type(X).__name__}; give the rows as a data frame"
             raise WrongType(msg)
-        return Subject(adapted, x, x, names, neighbourhood, factor, table.library if table else "")
+        return Subject(adapted, x, x, names, neighbourhood, factor, table.backend if table else "")
     seen = TableModel.around(adapted, table, factor.free)
-    return Subject(seen, table.coded(factor.free), x, names, neighbourhood, factor, table.library)
+    return Subject(seen, table.coded(factor.free), x, names, neighbourhood, factor, table.backend)
 
 
 def choose_neighbourhood(sigma: Any, background: Any, names: tuple[str, ...]) -> Neighbourhood:

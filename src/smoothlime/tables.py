@@ -31,7 +31,7 @@ class Table:
         return len(self.frame)
 
     @property
-    def library(self) -> str:
+    def backend(self) -> str:
         """`pandas`, `polars`, `pyarrow`, ..."""
         return str(self.frame.implementation.value)
 

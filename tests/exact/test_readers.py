@@ -213,7 +213,8 @@ def test_trees_stop_where_training_did():
 
 
 def test_models_fitted_on_data_frames_are_read():
-    pandas = pytest.importorskip("pandas")
+    import pandas
+
     frame = pandas.DataFrame(WINE[0][:, :4], columns=["a", "b", "c", "d"])
     for model in (
         RandomForestClassifier(n_estimators=3, random_state=0),

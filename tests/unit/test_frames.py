@@ -77,7 +77,7 @@ class TestFrames:
     def test_frames_come_in_the_library_of_the_rows(self):
         for library in ("pandas", "polars", "pyarrow", "", "dask"):
             e = explain()
-            e = dataclasses.replace(e, provenance=dataclasses.replace(e.provenance, library=library))
+            e = dataclasses.replace(e, provenance=dataclasses.replace(e.provenance, backend=library))
             expected = library if library in frames.LIBRARIES else "pandas"
             assert type(e.to_frame()).__module__.partition(".")[0] == expected
             assert type(e.to_frame(library="polars")).__module__.partition(".")[0] == "polars"

@@ -190,7 +190,8 @@ def test_a_background_gives_the_scales_and_is_what_sigmas_count_in():
 
 
 def test_one_row_of_a_table_has_its_columns_names():
-    pandas = pytest.importorskip("pandas")
+    import pandas
+
     table = pandas.DataFrame([X], columns=["a", "b", "c"])
     path = sl.sigma_path(lambda a: a @ [1.0, 2.0, 3.0], table, [0.5, 1.0])
     assert path.feature_names == ("a", "b", "c")

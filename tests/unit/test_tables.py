@@ -75,7 +75,7 @@ class TestPipelines:
         assert np.isfinite(e.values[:, :3]).all()
         np.testing.assert_allclose(e.values, reference.values, rtol=1e-12)
         np.testing.assert_array_equal(e.prediction, fitted.predict_proba(pd.DataFrame(GAPS).iloc[WHOLE])[:, 1])
-        assert e.provenance.library == library
+        assert e.provenance.backend == library
 
     def test_fitting_on_polars_gives_the_same_numbers(self, fitted):
         frame = pl.DataFrame(GAPS)

@@ -247,7 +247,7 @@ PROVENANCE: dict[str, Callable[[Any], Any]] = {
     "dtype": _dtype,
     "batch_size": _count("batch_size", 1),
     "versions": _versions,
-    "library": _text("library"),
+    "backend": _text("backend"),
 }
 """Fields of the provenance, and how each is read."""
 

@@ -76,7 +76,7 @@ def _wide(e: Explanation) -> Columns:
 
 def _library(e: Explanation, asked: str | None) -> str:
     """Name of a library that is there."""
-    came_in = e.provenance.library
+    came_in = e.provenance.backend
     name = check_choice(asked, "library", LIBRARIES) if asked is not None else came_in
     if name not in LIBRARIES:
         name = "pandas"

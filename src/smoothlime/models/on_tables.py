@@ -31,7 +31,7 @@ class TableModel:
             )
             raise WrongType(msg)
         # scikit-learn and its kin know pandas and polars by their columns, but not Arrow
-        as_pandas = table.library == "pyarrow" and hasattr(model, "estimator")
+        as_pandas = table.backend == "pyarrow" and hasattr(model, "estimator")
         return cls(model, table, free, as_pandas)
 
     @property
@@ -39,7 +39,7 @@ class TableModel:
         """Why it is given frames, in case it cannot do with them."""
         text = ", ".join(map(repr, self.table.not_numeric[:3]))
         reason = f", since X has columns that hold no numbers: {text}" if text else ""
-        return f" (the model was given a {self.table.library} data frame{reason})"
+        return f" (the model was given a {self.table.backend} data frame{reason})"
 
     @property
     def outputs(self) -> tuple[str, ...]:

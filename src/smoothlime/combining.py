@@ -1,0 +1,93 @@
+"""Sums and differences of explanations: exact where they share their draws, else with errors that add up."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+
+import numpy as np
+
+from .errors import ErrorsAdded, IncompatibleExplanations
+from .explanation import Explanation, Provenance, bracketed, columns
+
+
+def combine(one: Explanation, sign: float, other: Explanation) -> Explanation:
+    """One + sign·other: group by group where both stand on the same draws, else the errors are added."""
+    if not isinstance(other, Explanation):
+        return NotImplemented
+    _check_combinable(one, other)
+    groups = None
+    if _share_sequence(one, other):
+        assert one.groups is not None
+        assert other.groups is not None
+        groups = one.groups.plus(other.groups.times(sign))
+    if groups is None and not (one.is_exact or other.is_exact):  # what has no error adds none
+        msg = (
+            "these explanations come from different draws; their errors are added, not combined."
+            " Explain both with the same method, design, seed and n_samples to combine them exactly"
+        )
+        warnings.warn(msg, ErrorsAdded, stacklevel=3)
+    word = "−" if sign < 0 else "+"
+    same_rows = np.array_equal(one.x, other.x, equal_nan=True)  # NaN: cells that are no numbers
+    return dataclasses.replace(
+        one,
+        values=one.values + sign * other.values,
+        # sums of errors are valid whatever the dependence between the two
+        standard_error=(
+            columns(groups.standard_error, one.factor.free, one.factor.d)
+            if groups
+            else one.standard_error + other.standard_error
+        ),
+        radius=one.radius + other.radius,
+        converged=one.converged & other.converged,
+        prediction=one.prediction + sign * other.prediction,
+        smoothed=one.smoothed + sign * other.smoothed,
+        fidelity=np.full(len(one), np.nan),
+        n_samples=(np.maximum if one.is_exact or other.is_exact else np.minimum)(one.n_samples, other.n_samples),
+        n_evaluations=one.n_evaluations + other.n_evaluations,
+        degrees_of_freedom=np.minimum(one.degrees_of_freedom, other.degrees_of_freedom),
+        provenance=_joint(*((other, one) if one.is_exact else (one, other))),
+        x=one.x if same_rows else np.full_like(one.x, np.nan),
+        output_name=f"{one.output_name} {word} {bracketed(other.output_name)}",
+        row_outputs=tuple(
+            f"{a} {word} {bracketed(b)}" for a, b in zip(one.row_outputs, other.row_outputs, strict=True)
+        ),
+        groups=groups,
+        selected=None,
+    )
+
+
+def _joint(sampled: Explanation, either: Explanation) -> Provenance:
+    """What can be said of two explanations at once: certified only if both are, and both may miss."""
+    one, other = sampled.provenance, either.provenance
+    both = one.guarantee == other.guarantee == "certified"
+    return dataclasses.replace(
+        one,
+        confidence=max(0.0, one.confidence + other.confidence - 1),
+        guarantee="certified" if both else "approximate",
+        assumes="; ".join(dict.fromkeys((one.assumes, other.assumes))) if both else "",
+    )
+
+
+def _check_combinable(one: Explanation, other: Explanation) -> None:
+    if one.feature_names != other.feature_names:
+        msg = f"these explanations have different features: {one.feature_names} and {other.feature_names}"
+        raise IncompatibleExplanations(msg)
+    if len(one) != len(other):
+        msg = f"these explanations have {len(one)} and {len(other)} rows; pick rows first, e.g. e[0] - e[1]"
+        raise IncompatibleExplanations(msg)
+    same = np.array_equal(one.factor.free, other.factor.free) and np.array_equal(one.factor.lower, other.factor.lower)
+    if not same:
+        msg = (
+            f"these explanations have different neighbourhoods, {one.neighbourhood} and {other.neighbourhood},"
+            " so their slopes are of differently smoothed models; explain both with the same sigma"
+        )
+        raise IncompatibleExplanations(msg)
+
+
+def _share_sequence(one: Explanation, other: Explanation) -> bool:
+    """Whether both were made by the same method from the same sequence of draws, dealt to groups alike."""
+    if one.groups is None or other.groups is None:
+        return False
+    made = [(each.provenance.method, each.design, each.seed, each.provenance.block) for each in (one, other)]
+    return made[0] == made[1]
