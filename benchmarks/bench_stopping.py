@@ -35,6 +35,7 @@ from smoothlime.uncertainty.jackknife import standard_error
 from smoothlime.uncertainty.stopping import plan_looks
 
 RTOL, CAP, CONFIDENCE = 0.1, 8_192, 0.95
+DEFAULT_CAP = 100_000
 REPEATS = {1: 1_000, 5: 1_000, 16: 1_000, 64: 200}
 AROUND = sl.Neighbourhood(1.0)
 METHODS = (
@@ -83,16 +84,18 @@ def oracle_draws(function: RidgeFunction, d: int, method: str, design: str) -> f
     return n * (quantile * error / promised(function, d)) ** 2
 
 
-def measure(name: str, function: RidgeFunction, d: int, method: str, design: str) -> dict[str, Any]:
-    rows = np.zeros((REPEATS[d], d))
+def measure(
+    name: str, function: RidgeFunction, d: int, method: str, design: str, cap: int = CAP, most: int = 1_000
+) -> dict[str, Any]:
+    rows = np.zeros((min(REPEATS[d], most), d))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sl.errors.NotConverged)
-        e = sl.explain(function, rows, method=method, design=design, rtol=RTOL, max_samples=CAP, draws="independent")
+        e = sl.explain(function, rows, method=method, design=design, rtol=RTOL, max_samples=cap, draws="independent")
     design = e.design
     errors = np.linalg.norm(e.values - function.slopes(rows[:1], AROUND), axis=1)
     converged = int(e.converged.sum())
     missed = int((errors[e.converged] > promised(function, d)).sum())
-    oracle = None if design == "sobol" else oracle_draws(function, d, method, design)
+    oracle = None if design == "sobol" or cap != CAP else oracle_draws(function, d, method, design)
     return {
         "case": name,
         "d": d,
@@ -102,6 +105,7 @@ def measure(name: str, function: RidgeFunction, d: int, method: str, design: str
         "converged": converged,
         "missed": missed,
         "mean_draws": float(e.n_samples.mean()),
+        "cap": cap,
         "oracle_draws": oracle,
     }
 
@@ -170,6 +174,9 @@ def main() -> None:
                 stops.append(naive(name, function, d))
     ripple = RidgeFunction(RIPPLE, direction(5))
     stops += [measure("ripple", ripple, 5, method, "auto") for method in ("smoothgrad", "differences")]
+    for d in REPEATS:  # with the cap that a caller has who gives none
+        for method in ("smoothgrad", "differences"):
+            stops.append(measure("flat, default cap", cases(d)["flat"], d, method, "auto", DEFAULT_CAP, 200))
     for d in (1, 5, 20):
         v = direction(d)
         for n in (1_000, 10_000):
