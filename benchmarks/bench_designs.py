@@ -1,8 +1,8 @@
 """Which design reaches a radius with the fewest draws by gradients, as features grow? Nets against pairs in bases.
 
-Networks with two hidden layers, trained on made-up data of d features; six rows each, eight seeds. For each σ and number
-of draws: the error of iid draws over that of the design, squared (how many times fewer draws the same error takes), and
-the same for the 95% radius, which is what stopping goes by. The table behind `choices.NET_FEATURES`.
+Networks with two hidden layers, trained on made-up data of d features; six rows each, eight seeds. For each σ and
+number of draws: the error of iid draws over that of the design, squared (how many times fewer draws the same error
+takes), and the same for the 95% radius, which is what stopping goes by. The table behind `choices.NET_FEATURES`.
 
     python benchmarks/bench_designs.py
 """
@@ -79,10 +79,9 @@ def main() -> None:
         )
     )  # fmt: skip
     ratios = [each["sobol"]["radius"] / each["orthogonal"]["radius"] for each in records if each["d"] > 10]
-    print(
-        f"\nbeyond 10 features: draws of orthogonal over those of sobol for the same radius, median {np.median(ratios):.2f},"
-    )
-    print(f"5 to 95%: {np.quantile(ratios, 0.05):.2f} to {np.quantile(ratios, 0.95):.2f}; written to {path.name}")
+    low, middle, high = np.quantile(ratios, (0.05, 0.5, 0.95))
+    print("\nbeyond 10 features, draws of orthogonal over those of sobol for the same radius:")
+    print(f"median {middle:.2f}, 5 to 95% {low:.2f} to {high:.2f}; written to {path.name}")
 
 
 if __name__ == "__main__":
