@@ -18,9 +18,8 @@ BASIS_FEATURES = 1_024
 """Up to here a random orthonormal basis costs less than the model calls along it."""
 
 NET_FEATURES = {"gradients": 10, "values": 16}
-"""Up to here eight scrambled nets reach a radius with fewer draws than pairs in orthonormal bases do: with more
-features they gain less, and pairs have 32 groups behind their radius. On trained networks of 11 to 64 features pairs
-needed 0.6 to 1 times the draws, but where the neighbourhood was small and thousands were drawn."""
+"""Up to here eight scrambled nets are taken, beyond it pairs in orthonormal bases: with more features nets gain less,
+and pairs have 32 groups behind their radius. `benchmarks/bench_designs.py` has the table for gradients."""
 
 
 def choose_method(method: str | Estimator, *, has_gradients: bool, d: int) -> Estimator:

@@ -6,7 +6,7 @@ for it, the claim holds in part at best. A reason goes with its verdict.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from math import sqrt
 from typing import Any, Literal
@@ -57,19 +57,20 @@ def judge(study: Study) -> list[dict[str, Any]]:
     return rows
 
 
-def judged(study: Study, held: Collection[str], numbers: dict[str, str], *, always: str = "", **why: str) -> Finding:
-    """The verdict over data sets: on all, on some or on none of them; `why` has a reason for each, `always` for any."""
+def on_each(study: Study, test: Callable[[str], tuple[bool, str]], *, always: str = "", **why: str) -> Finding:
+    """Ask a test of every data set for yes or no and a number: a claim holds on all of them, on some, or on none.
+
+    `why` has a reason for `holds`, `part` and `fails`; `always` stands before any of them.
+    """
     if not study.real:
         return Finding("cannot be tested", "no data", "None of the paper's data sets could be had.")
-    verdict: Verdict = "holds in part"
-    if len(held) == len(NAMES):
-        verdict = "holds"
-    elif not held:
-        verdict = "does not hold"
-    reason = why["holds" if held and len(held) == len(study.real) else "part" if held else "fails"]
-    missing = "" if len(study.real) == len(NAMES) else f" Judged on {len(study.real)} of {len(NAMES)} data sets."
-    shown = "; ".join(f"{title_of(study, name)} {number}" for name, number in numbers.items())
-    return Finding(verdict, shown, f"{always}{' ' * bool(always)}{reason}{missing}")
+    found = {name: test(name) for name in study.real}
+    held = sum(holds for holds, _ in found.values())
+    verdict: Verdict = "holds" if held == len(NAMES) else "holds in part" if held else "does not hold"
+    reason = why["holds" if held == len(found) else "part" if held else "fails"]
+    missing = "" if len(found) == len(NAMES) else f"Judged on {len(found)} of {len(NAMES)} data sets."
+    shown = "; ".join(f"{title_of(study, name)} {number}" for name, (_, number) in found.items())
+    return Finding(verdict, shown, " ".join(filter(None, (always, reason, missing))))
 
 
 def simple(holds: bool, number: str, if_so: str, if_not: str) -> Finding:
@@ -208,14 +209,14 @@ def _weak_model(study: Study) -> Finding:
 
 
 def _distance_falls(study: Study) -> Finding:
-    held, numbers = [], {}
-    for name in study.real:
+    def test(name: str) -> tuple[bool, str]:
         found = study.equivalence(name, protocol="paper")
-        numbers[name] = f"n^{np.polyfit(np.log(found.draws), np.log(found.mean), 1)[0]:.2f}"
-        if np.all(np.diff(found.mean) < 0):
-            held.append(name)
-    return judged(
-        study, held, numbers,
+        return bool(
+            np.all(np.diff(found.mean) < 0)
+        ), f"n^{np.polyfit(np.log(found.draws), np.log(found.mean), 1)[0]:.2f}"
+
+    return on_each(
+        study, test,
         holds="Falls all the way, like the noise of any average; there is no number of draws at which it is achieved.",
         part="Falls all the way on some of the data sets only.",
         fails="Does not fall all the way.",
@@ -223,11 +224,13 @@ def _distance_falls(study: Study) -> Finding:
 
 
 def _as_low_as_100(study: Study) -> Finding:
-    shares = {name: study.equivalence(name, protocol="paper") for name in study.real}
-    relative = {name: found.at(100) / found.size for name, found in shares.items()}
-    return judged(
-        study, [name for name, share in relative.items() if share <= CLOSE],
-        {name: f"{share:.0%}" for name, share in relative.items()},
+    def test(name: str) -> tuple[bool, str]:
+        found = study.equivalence(name, protocol="paper")
+        share = found.at(100) / found.size
+        return bool(share <= CLOSE), f"{share:.0%}"
+
+    return on_each(
+        study, test,
         always=f"L1 distance at 100 draws relative to the L1 length of the explanation; {CLOSE:.0%} would do.",
         holds="It is that small.",
         part="It is that small on some of the data sets.",
@@ -236,8 +239,7 @@ def _as_low_as_100(study: Study) -> Finding:
 
 
 def _below_the_bounds(study: Study) -> Finding:
-    held, numbers = [], {}
-    for name in study.real:
+    def test(name: str) -> tuple[bool, str]:
         found, d = beyond.errors(study, name), study.data[name].x_test.shape[1]
         error = {method: found["high"][method][found["draws"][method].index(100)] for method in ("smoothgrad", "clime")}
         length = found["gradient_bound"]
@@ -245,11 +247,10 @@ def _below_the_bounds(study: Study) -> Finding:
             plan("smoothgrad", eps=error["smoothgrad"], sigma=1.0, gradient_bound=length, confidence=0.95).n_samples,
             plan("stein", eps=error["clime"], d=d, output_range=(0, 1), confidence=0.95).n_samples,
         )
-        numbers[name] = f"{asked[0]:,} and {asked[1]:,}"
-        if min(asked) > 100:
-            held.append(name)
-    return judged(
-        study, held, numbers,
+        return bool(min(asked) > 100), f"{asked[0]:,} and {asked[1]:,}"
+
+    return on_each(
+        study, test,
         always="Draws that the corrected bounds ask for (Proposition 1, Theorem 3) for the error seen in 95% of runs"
         " with 100 draws.",
         holds="Worst-case bounds ask for far more than smooth networks need.",
@@ -262,16 +263,14 @@ def _below_the_bounds(study: Study) -> Finding:
 
 
 def _approaches_zero(study: Study) -> Finding:
-    held, numbers = [], {}
-    for name in study.real:
+    def test(name: str) -> tuple[bool, str]:
         limit = study.limit(name)
         share = limit.mean[0] / limit.size
         reached = study.robustness(name, "smoothgrad", protocol="paper").head[-1]
-        numbers[name] = f"{reached:.3g}, tends to {limit.mean[0]:.3g} or {share:.0%} of the explanation"
-        if share <= CLOSE:
-            held.append(name)
-    return judged(
-        study, held, numbers,
+        return bool(share <= CLOSE), f"{reached:.3g}, tends to {limit.mean[0]:.3g} or {share:.0%} of the explanation"
+
+    return on_each(
+        study, test,
         holds="The limit is small beside the explanation itself.",
         part="The limit is small beside the explanation on some of the data sets.",
         fails="The curves fall to the distance between the expected explanations of different rows, which is not zero"
@@ -280,15 +279,13 @@ def _approaches_zero(study: Study) -> Finding:
 
 
 def _more_robust_at_finite_draws(study: Study) -> Finding:
-    held, numbers = [], {}
-    for name in study.real:
+    def test(name: str) -> tuple[bool, str]:
         one, other = (study.robustness(name, method, protocol="paper") for method in ("smoothgrad", "clime"))
         ratios = [one.at(n) / other.at(n) for n in (100, 200, 500)]
-        numbers[name] = " / ".join(f"{ratio:.2f}" for ratio in ratios)
-        if max(ratios) < 1:
-            held.append(name)
-    return judged(
-        study, held, numbers,
+        return bool(max(ratios) < 1), " / ".join(f"{ratio:.2f}" for ratio in ratios)
+
+    return on_each(
+        study, test,
         always="SmoothGrad over C-LIME at 100 / 200 / 500 draws.",
         holds="Less noise, and nothing else.",
         part="Less noise where it is below 1, and nothing else; where it is not, C-LIME is as good.",
@@ -297,14 +294,12 @@ def _more_robust_at_finite_draws(study: Study) -> Finding:
 
 
 def _nearer_to_zero_in_the_limit(study: Study) -> Finding:
-    held, numbers = [], {}
-    for name in study.real:
+    def test(name: str) -> tuple[bool, str]:
         ratio = study.limit(name).mean[0] / study.limit(name, "clime").mean[0]
-        numbers[name] = f"{ratio:.3f}"
-        if ratio < 1 - CLOSE:
-            held.append(name)
-    return judged(
-        study, held, numbers,
+        return bool(ratio < 1 - CLOSE), f"{ratio:.3f}"
+
+    return on_each(
+        study, test,
         always=f"Limit of SmoothGrad over that of C-LIME, {study.scale.limit_draws:,} shared draws.",
         holds="SmoothGrad's is the smaller.",
         part="SmoothGrad's is the smaller on some of the data sets.",
@@ -313,10 +308,12 @@ def _nearer_to_zero_in_the_limit(study: Study) -> Finding:
 
 
 def _saturates_at_200(study: Study) -> Finding:
-    above = {name: _above_limit(study, name, "smoothgrad", 200) for name in study.real}
-    return judged(
-        study, [name for name, share in above.items() if share <= SATURATED],
-        {name: f"{share:+.0%}" for name, share in above.items()},
+    def test(name: str) -> tuple[bool, str]:
+        above = _above_limit(study, name, "smoothgrad", 200)
+        return bool(above <= SATURATED), f"{above:+.0%}"
+
+    return on_each(
+        study, test,
         always="Mean largest distance at 200 draws above its limit; within 10% would do.",
         holds="It has saturated.",
         part="It has saturated on some of the data sets.",
@@ -325,14 +322,12 @@ def _saturates_at_200(study: Study) -> Finding:
 
 
 def _saturates_faster(study: Study) -> Finding:
-    held, numbers = [], {}
-    for name in study.real:
+    def test(name: str) -> tuple[bool, str]:
         one, other = (_above_limit(study, name, method, 200) for method in ("smoothgrad", "clime"))
-        numbers[name] = f"{one:+.0%} and {other:+.0%}"
-        if one < other:
-            held.append(name)
-    return judged(
-        study, held, numbers,
+        return bool(one < other), f"{one:+.0%} and {other:+.0%}"
+
+    return on_each(
+        study, test,
         always="Above the limit at 200 draws, SmoothGrad and C-LIME.",
         holds="SmoothGrad is nearer to it.",
         part="SmoothGrad is nearer to it on some of the data sets.",
@@ -346,18 +341,16 @@ def _above_limit(study: Study, name: str, method: str, n: int, variance: float =
 
 
 def _converges_faster(study: Study) -> Finding:
-    held, numbers = [], {}
-    for name in study.real:
+    def test(name: str) -> tuple[bool, str]:
         found = beyond.errors(study, name)
         ratios = []
         for n in (100, 1_000) if study.scale.most_draws >= 1_000 else (100, study.scale.most_draws):
             one, other = (found["median"][m][found["draws"][m].index(n)] for m in ("smoothgrad", "clime"))
             ratios.append(one / other)
-        numbers[name] = " and ".join(f"{ratio:.2f}" for ratio in ratios)
-        if max(ratios) < 1:
-            held.append(name)
-    return judged(
-        study, held, numbers,
+        return bool(max(ratios) < 1), " and ".join(f"{ratio:.2f}" for ratio in ratios)
+
+    return on_each(
+        study, test,
         always="Median error of SmoothGrad over that of C-LIME at 100 and 1,000 draws.",
         holds="Smaller by a factor, at the same rate n^-1/2; gradients cost about twice as much.",
         part="Smaller on some of the data sets, at the same rate n^-1/2.",
@@ -369,38 +362,32 @@ def _converges_faster(study: Study) -> Finding:
 
 
 def _smaller_variance_faster(study: Study) -> Finding:
-    held, numbers, relative_too = [], {}, 0
-    for name in study.real:
+    def test(name: str) -> tuple[bool, str]:
         found = [study.equivalence(name, variance=variance, protocol="paper") for variance in VARIANCES]
         raw, relative = [each.at(100) for each in found], [each.at(100) / each.size for each in found]
-        numbers[name] = (
-            " / ".join(f"{value:.3f}" for value in raw) + " or " + " / ".join(f"{share:.0%}" for share in relative)
-        )
-        relative_too += raw != sorted(raw) and relative == sorted(relative)
-        if raw == sorted(raw) and relative == sorted(relative):
-            held.append(name)
-    return judged(
-        study, held, numbers,
-        always="Distance at 100 draws for σ² = 0.01 / 0.1 / 1, raw or relative to the explanation.",
+        both = raw == sorted(raw) and relative == sorted(relative)
+        return both, " / ".join(map("{:.3f}".format, raw)) + " or " + " / ".join(map("{:.0%}".format, relative))
+
+    return on_each(
+        study, test,
+        always="Distance at 100 draws for σ² = 0.01 / 0.1 / 1, raw or relative to the explanation, which is longer for"
+        " small σ²; both must rise.",
         holds="Where the neighbourhood is small the model is nearly linear in it, and needs few draws.",
-        part=f"Both orders as claimed on {len(held)}; on {relative_too} only relative to explanations, which are longer"
-        " for small σ².",
-        fails=f"Relative to explanations, which are longer for small σ², it does on {relative_too}; raw it does not.",
+        part="Both do on some of the data sets.",
+        fails="Not both of them do.",
     )  # fmt: skip
 
 
 def _robust_faster(study: Study) -> Finding:
-    held, numbers = [], {}
-    for name in study.real:
+    def test(name: str) -> tuple[bool, str]:
         above = [_above_limit(study, name, "clime", 100, variance) for variance in VARIANCES]
         limits = [study.limit(name, variance=variance).mean[0] for variance in VARIANCES]
-        numbers[name] = (
+        return bool(above == sorted(above)), (
             " / ".join(f"{each:+.0%}" for each in above) + " above " + " / ".join(f"{each:.3f}" for each in limits)
         )
-        if above == sorted(above):
-            held.append(name)
-    return judged(
-        study, held, numbers,
+
+    return on_each(
+        study, test,
         always="C-LIME at 100 draws above its limit, and the limit, for σ² = 0.01 / 0.1 / 1.",
         holds="The noise goes sooner; but the smaller σ², the less robust is the explanation itself.",
         part="The noise goes sooner on some; but the smaller σ², the less robust is the explanation itself.",
@@ -409,17 +396,15 @@ def _robust_faster(study: Study) -> Finding:
 
 
 def _weaker_models_slower(study: Study) -> Finding:
-    held, numbers = [], {}
-    for name in study.real:
+    def test(name: str) -> tuple[bool, str]:
         shares = []
         for quality in ("good", "fewer", "weak"):
             found = study.equivalence(name, quality=quality, protocol="paper")
             shares.append(found.at(100) / found.size)
-        numbers[name] = " / ".join(f"{share:.0%}" for share in shares)
-        if min(shares[1:]) > shares[0]:
-            held.append(name)
-    return judged(
-        study, held, numbers,
+        return bool(min(shares[1:]) > shares[0]), " / ".join(f"{share:.0%}" for share in shares)
+
+    return on_each(
+        study, test,
         always="Distance at 100 draws relative to the explanation: good network / the same, fewer epochs / weak one.",
         holds="Networks trained less need more draws here.",
         part="On some of the data sets.",
