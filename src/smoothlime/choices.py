@@ -78,8 +78,11 @@ def certify_method(
     return CertifiedValues(chosen, *check_range(output_range))
 
 
-def choose_design(design: str, method: Estimator, *, d: int, n: int) -> str:
-    """The design asked for, if the method can use it; `auto` takes what measured best at this d and n."""
+def choose_design(design: str, method: Estimator, *, d: int, n: int, may_turn: bool = True) -> str:
+    """The design asked for, if the method can use it; `auto` takes what measured best at this d and n.
+
+    `may_turn=False` leaves out draws that are turned to the model, where answers must stand on the same draws.
+    """
     if design != "auto":
         if isinstance(method, Certifying) and design != "iid":
             msg = f"guarantee='certified' needs iid draws, its bounds know no other; got design={design!r}"
@@ -97,6 +100,8 @@ def choose_design(design: str, method: Estimator, *, d: int, n: int) -> str:
     small = "orthogonal" if "orthogonal" in method.designs and d <= BASIS_FEATURES else "antithetic"
     if d > SOBOL_FEATURES or n < 256:
         return small
+    if may_turn and "aligned" in method.designs and d <= BASIS_FEATURES:
+        return "aligned"
     if d < 3 or d > NET_FEATURES[method.needs]:
         # eight nets in one or two dimensions show too little of the tails: where f grows like exp(s), 95% radii
         # of sobol held 87%, those of pairs 95%

@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 
+from ._types import Array
 from .errors import ErrorsAdded, IncompatibleExplanations
 from .explanation import Explanation, Provenance, bracketed, columns
 
@@ -22,9 +23,14 @@ def combine(one: Explanation, sign: float, other: Explanation) -> Explanation:
         assert other.groups is not None
         groups = one.groups.plus(other.groups.times(sign))
     if groups is None and not (one.is_exact or other.is_exact):  # what has no error adds none
+        how = (
+            "draws that are not turned to each model, such as design='orthogonal',"
+            if one.directions is not None
+            else ""
+        )
         msg = (
-            "these explanations come from different draws; their errors are added, not combined."
-            " Explain both with the same method, design, seed and n_samples to combine them exactly"
+            "these explanations come from different draws; their errors are added, not combined. Explain both with"
+            f" {how or 'the same method, design,'} seed and n_samples to combine them exactly"
         )
         warnings.warn(msg, ErrorsAdded, stacklevel=3)
     word = "−" if sign < 0 else "+"
@@ -90,4 +96,11 @@ def _share_sequence(one: Explanation, other: Explanation) -> bool:
     if one.groups is None or other.groups is None:
         return False
     made = [(each.provenance.method, each.design, each.seed, each.provenance.block) for each in (one, other)]
-    return made[0] == made[1]
+    return made[0] == made[1] and _turned_alike(one.directions, other.directions)
+
+
+def _turned_alike(one: Array | None, other: Array | None) -> bool:
+    """Whether aligned draws were turned to the same directions: those of another model, or row, are not."""
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one, other)

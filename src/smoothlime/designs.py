@@ -10,7 +10,13 @@ G groups, and groups are what standard errors are made of.
 | antithetic   | 2     | z, −z                                                                        |
 | orthogonal   | 2d    | ±r_j q_j for a random orthonormal basis q and radii r_j ~ χ_d                |
 | sobol        | 1     | one point of one of 8 scrambled Sobol' sequences; each sequence is a group   |
+| aligned      | n/16  | a run of points of one scrambled Sobol' sequence, turned row by row (`alignment`) |
 | differences  | 2d    | as orthogonal with r_j ~ χ_{d+2}: not normal, only for the method of the name |
+
+The sixteen runs of one sequence are not independent: together they are the better for it. Let V(m) be the variance of
+a mean over m points of the sequence. Under a random shift the variance between runs, divided by their number, estimates
+(V(n/16) − V(n))/15: it is V(n) where points are no better than independent ones, and larger where they are better. So
+errors made of runs are not too small on average, and the estimate has all that one long sequence gives.
 """
 
 from __future__ import annotations
@@ -32,16 +38,22 @@ GROUPS = 32
 SCRAMBLES = 8
 """Independent scramblings of a Sobol' sequence; each is a group."""
 
+PARTS = 16
+"""Runs of one scrambled Sobol' sequence; each is a group. Fewer are less cautious and leave fewer degrees of freedom."""
+
 FEWEST_BLOCKS = 8
 """With fewer whole blocks than this, pairs are dealt to groups instead."""
 
 SOBOL_FEATURES = 21_201
 """Dimensions for which direction numbers are tabulated."""
 
-OPENING = 128
-"""Points of each scrambled sequence that are kept for later calls, where CACHED_FEATURES are not exceeded."""
+OPENING = 1_024
+"""Draws of scrambled sequences that are kept for later calls, where CACHED_FEATURES are not exceeded."""
 
 CACHED_FEATURES = 128
+
+PILOT_PURPOSE = 1_000
+"""Far from the purposes that designs number from 0."""
 
 Units = Callable[[int], Array]
 
@@ -87,6 +99,8 @@ class Layout:
 
     block: int
     groups: int
+    can_split: bool = False
+    """Whether a block may be drawn in pieces"""
 
     def sizes(self, n: int) -> Array:
         """Draws of each group among the first n: (g,) for the groups that have had any."""
@@ -99,6 +113,11 @@ class Layout:
         turn = self.block * self.groups
         while start < stop:
             offset = start % turn
+            if self.can_split and self.block > limit:
+                n = min(limit, self.block - start % self.block, stop - start)
+                yield Chunk(n, slice(offset // self.block, offset // self.block + 1), n)
+                start += n
+                continue
             if offset == 0 and stop - start >= turn and turn <= limit:
                 n = turn * (min(stop - start, limit) // turn)
                 groups = slice(0, self.groups)
@@ -133,30 +152,37 @@ class Design:
     units: Callable[[int, Key], tuple[Units, int]]
     is_paired: bool = False
     is_net: bool = False
+    is_aligned: bool = False
+    """Whether draws are turned towards what a pilot finds, and groups are parts of one sequence"""
     pairs_below: int = FEWEST_BLOCKS
 
     def stream(self, d: int, seed: int, row: int | None = None) -> Stream:
         """The sequence for a seed: shared by all rows, or keyed by the position of one row."""
         if self.is_net and d > SOBOL_FEATURES:
-            msg = f"design='sobol' goes up to {SOBOL_FEATURES} features; got {d}. Use design='antithetic'"
+            msg = f"design={self.name!r} goes up to {SOBOL_FEATURES} features; got {d}. Use design='antithetic'"
             raise InvalidArgument(msg)
         units, unit = self.units(d, Key(seed, row))
         return Stream(units, unit, d)
 
     def whole(self, n: int, d: int) -> int:
-        """n rounded up to whole blocks; for nets to SCRAMBLES powers of two, where they are balanced."""
+        """n rounded up to whole blocks; for nets to powers of two in each, where they are balanced."""
         if self.is_net:
-            return SCRAMBLES * 2 ** max(0, int(np.ceil(np.log2(n / SCRAMBLES))))
+            groups = PARTS if self.is_aligned else SCRAMBLES
+            return groups * 2 ** max(0, int(np.ceil(np.log2(n / groups))))
         block = self.block(d)
         return block * -(-n // block)
 
     def below(self, n: int, d: int) -> int:
-        """n rounded down to whole blocks; for nets to the same number of points in each."""
+        """n rounded down to whole blocks; for nets to the same number of points in each, for one net to a whole one."""
+        if self.is_aligned:
+            return PARTS * 2 ** int(np.log2(n / PARTS)) if n >= PARTS else 0
         block = SCRAMBLES if self.is_net else self.block(d)
         return block * (n // block)
 
     def layout(self, n: int, d: int) -> Layout:
-        """Blocks and groups for n or more draws of d features."""
+        """Blocks and groups for n or more draws of d features; for n just, where groups are parts of one sequence."""
+        if self.is_aligned:
+            return Layout(max(1, n // PARTS), PARTS, can_split=True)
         if self.is_net:
             return Layout(1, SCRAMBLES)
         block = self.block(d)
@@ -191,10 +217,14 @@ def _orthogonal(extra_degrees: int) -> Callable[[int, Key], tuple[Units, int]]:
     return units
 
 
-def _sobol(d: int, key: Key) -> tuple[Units, int]:
-    if key.row is not None or d > CACHED_FEATURES:
-        return _nets(_scrambled(d, key)), SCRAMBLES
-    return _after(_opening(d, key), lambda: _nets(_continued(d, key))), SCRAMBLES
+def _sobol(scrambles: int) -> Callable[[int, Key], tuple[Units, int]]:
+    def units(d: int, key: Key) -> tuple[Units, int]:
+        if key.row is not None or d > CACHED_FEATURES:
+            return _nets(_scrambled(d, key, scrambles)), scrambles
+        opening = _opening(d, key, scrambles)
+        return _after(opening, scrambles, lambda: _nets(_continued(d, key, scrambles))), scrambles
+
+    return units
 
 
 def _nets(engines: list[Any]) -> Units:
@@ -211,42 +241,42 @@ def _nets(engines: list[Any]) -> Units:
     return draw
 
 
-def _scrambled(d: int, key: Key) -> list[Any]:
+def _scrambled(d: int, key: Key, scrambles: int) -> list[Any]:
     """Scrambled Sobol' engines that nothing has been drawn from."""
     from scipy.stats import qmc
 
-    return [qmc.Sobol(d, scramble=True, rng=key.generator(r)) for r in range(SCRAMBLES)]
+    return [qmc.Sobol(d, scramble=True, rng=key.generator(r)) for r in range(scrambles)]
 
 
 # scrambling costs more than drawing, and the sequences that rows share are asked for again and again
 _scrambled_once = lru_cache(maxsize=8)(_scrambled)
 
 
-def _continued(d: int, key: Key) -> list[Any]:
+def _continued(d: int, key: Key, scrambles: int) -> list[Any]:
     """Engines as they stand after the opening."""
-    engines = [copy.copy(engine) for engine in _scrambled_once(d, key)]
+    engines = [copy.copy(engine) for engine in _scrambled_once(d, key, scrambles)]
     for engine in engines:
         engine.reset()  # the copy starts over with a state of its own; what it shares is never written
-        engine.fast_forward(OPENING)
+        engine.fast_forward(OPENING // scrambles)
     return engines
 
 
 @lru_cache(maxsize=8)
-def _opening(d: int, key: Key) -> Array:
+def _opening(d: int, key: Key, scrambles: int) -> Array:
     """The first draws of a sequence that rows share, ready to hand."""
-    draws = _nets(_scrambled(d, key))(OPENING)
+    draws = _nets(_scrambled(d, key, scrambles))(OPENING // scrambles)
     draws.flags.writeable = False
     return draws
 
 
-def _after(opening: Array, rest: Callable[[], Units]) -> Units:
+def _after(opening: Array, unit: int, rest: Callable[[], Units]) -> Units:
     """Units that hand out an opening first; what follows is made only when it is asked for."""
     ready: list[Array] = [opening]
     further: list[Units] = []
 
     def draw(m: int) -> Array:
         parts = [ready.pop()] if ready else []
-        missing = m - sum(map(len, parts)) // SCRAMBLES
+        missing = m - sum(map(len, parts)) // unit
         if missing > 0:
             if not further:
                 further.append(rest())
@@ -254,6 +284,11 @@ def _after(opening: Array, rest: Callable[[], Units]) -> Units:
         return np.concatenate(parts) if len(parts) > 1 else parts[0]
 
     return draw
+
+
+def pilot_draws(n: int, d: int, seed: int, row: int | None) -> Array:
+    """n draws in pairs z, −z, that no design hands out."""
+    return _mirror(Key(seed, row).generator(PILOT_PURPOSE).standard_normal((n // 2, d)))
 
 
 def _mirror(z: Array) -> Array:
@@ -267,7 +302,8 @@ DESIGNS = {
         Design("iid", lambda d: 1, _iid),
         Design("antithetic", lambda d: 2, _antithetic, is_paired=True),
         Design("orthogonal", lambda d: 2 * d, _orthogonal(0), is_paired=True),
-        Design("sobol", lambda d: 1, _sobol, is_net=True),
+        Design("sobol", lambda d: 1, _sobol(SCRAMBLES), is_net=True),
+        Design("aligned", lambda d: 1, _sobol(1), is_net=True, is_aligned=True),
         # a block is one whole estimate here, and its residuals make pairs usable up to 32 blocks
         Design("differences", lambda d: 2 * d, _orthogonal(2), is_paired=True, pairs_below=GROUPS),
     )

@@ -13,6 +13,7 @@ import numpy as np
 
 from ._types import Array, Flags, Indices, Points
 from ._validate import check_fraction
+from .alignment import Turns
 from .designs import DESIGNS
 from .errors import InvalidArgument
 from .groups import Groups
@@ -76,7 +77,7 @@ class Explanation:
     n_samples: Indices
     """(r,) draws used"""
     n_evaluations: Indices
-    """(r,) model rows evaluated: draws, f(x) and the repeatability check"""
+    """(r,) model rows evaluated: draws, pilot, f(x) and the repeatability check"""
     degrees_of_freedom: Array
     """(r,) behind the standard errors"""
     feature_names: tuple[str, ...]
@@ -89,6 +90,8 @@ class Explanation:
     """Kept so that arithmetic on explanations with common draws is exact"""
     selected: Array | None = None
     """(r, d) how often each feature was kept when one group of draws was left out; None where none are selected"""
+    directions: Array | None = None
+    """(r, k, f) in units of draws: where the model varies most, and aligned draws were turned to; None for others"""
 
     # ---- what it says
 
@@ -170,6 +173,8 @@ class Explanation:
         keys = self.groups.row_keys
         key = None if keys is None else int(keys[row])
         z = DESIGNS[self.design].stream(len(factor.free), self.seed, key).take(int(self.n_samples[row]))
+        if self.directions is not None:
+            z = Turns.onto(self.directions[row : row + 1]).of(z[None])[0]
         return around(self.x[row : row + 1], factor.free, factor.steps(z)[None], self.provenance.dtype)[0].astype(float)
 
     # ---- rows
@@ -190,8 +195,10 @@ class Explanation:
         parts: dict[str, Any] = {name: getattr(self, name)[kept] for name in _BY_ROW}
         groups = self.groups and self.groups.rows(kept)
         outputs = tuple(self.row_outputs[row] for row in kept)
-        selected = None if self.selected is None else self.selected[kept]
-        return dataclasses.replace(self, **parts, groups=groups, row_outputs=outputs, selected=selected)
+        for name in ("selected", "directions"):
+            whole = getattr(self, name)
+            parts[name] = None if whole is None else whole[kept]
+        return dataclasses.replace(self, **parts, groups=groups, row_outputs=outputs)
 
     def _position(self, row: Any) -> int:
         if -len(self) <= row < len(self):

@@ -6,7 +6,8 @@ so draws that rows share are made once; blocks of rows are the inner one, so mem
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -16,7 +17,8 @@ import numpy as np
 from ._progress import Progress
 from ._types import Array, Flags, Indices, Points
 from ._version import versions
-from .designs import Chunk, Design, Layout, Stream
+from .alignment import PILOT, Turns, leading_directions
+from .designs import Chunk, Design, Layout, Stream, pilot_draws
 from .estimators import Batch, Estimate, Estimator, GroupedDraws
 from .estimators.certified import Certifying
 from .explanation import Explanation, Provenance, around, columns
@@ -57,20 +59,28 @@ class Job:
         """Σ = L Lᵀ over the features that are perturbed."""
         return self.subject.factor
 
+    def layout(self, n: int) -> Layout:
+        """How the first n draws are dealt to groups: alike at all looks, but where groups are parts of a sequence."""
+        return self.design.layout(n if self.design.is_aligned else self.stopping.looks[0], len(self.factor.free))
+
     @property
-    def layout(self) -> Layout:
-        """How draws are dealt to groups."""
-        return self.design.layout(self.stopping.looks[0], len(self.factor.free))
+    def groups(self) -> int:
+        """Groups of draws."""
+        return self.layout(self.stopping.looks[0]).groups
 
     def stream(self, row: int | None) -> Stream:
         """The draws of one row, or those that all rows share."""
         return self.design.stream(len(self.factor.free), self.seed, row)
 
+    def steps(self, z: Any) -> Points:
+        """The steps (..., f) that draws lead to, in the model's floating type."""
+        return self.factor.steps(z).astype(self.dtype, copy=False)
+
 
 def run(job: Job, target: Target, progress: Any) -> list[Explanation]:
     """One explanation per target: draw, evaluate, sum up, look, stop; panel by panel where rows are many."""
     r, t = target.weights.shape[:2]
-    found = _Found(r * t, job.layout.groups, len(job.factor.free))
+    found = _Found(r * t, job.groups, len(job.factor.free))
     with Progress(progress, r * job.stopping.looks[0 if len(job.stopping.looks) == 1 else 1]) as watch:
         for rows in _panels(job, r, t):
             _sample(job, target, rows, found, watch)
@@ -85,15 +95,76 @@ def trace(job: Job, target: Target, counts: Sequence[int], progress: Any) -> Arr
     """Slopes (len(counts), r, f) after each number of draws, in one run: every draw goes on from those before."""
     r, t = target.weights.shape[:2]
     assert t == 1
+    assert not job.design.is_aligned  # its groups begin anew at each look
+    layout = job.layout(counts[0])
     found = np.empty((len(counts), r, len(job.factor.free)))
     with Progress(progress, r * counts[-1]) as watch:
         for rows in _panels(job, r, t):
-            state = job.method.start(len(rows), job.layout.groups, job.factor, is_shared=job.is_shared)
-            streams = [job.stream(None)] if job.is_shared else [job.stream(int(row)) for row in rows]
+            state = job.method.start(len(rows), layout.groups, job.factor, is_shared=job.is_shared)
+            source = _Source.of(job, target, rows)
             for i, between in enumerate(pairwise((0, *counts))):
-                _advance(job, target, rows, state, streams, between, watch)
-                found[i, rows] = job.method.finish(state, job.layout.sizes(counts[i]), job.factor).values
+                _advance(job, target, rows, state, source, layout.chunks(*between, job.evaluation.batch_size), watch)
+                found[i, rows] = job.method.finish(state, layout.sizes(counts[i]), job.factor).values
     return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Source:
+    """Where the draws of some rows come from, and the steps that they lead to."""
+
+    job: Job
+    streams: list[Stream]
+    directions: Array | None
+    """(r, k, f) that draws are turned to, where they are"""
+    turns: Turns | None
+    """From draws to what turning them adds to their steps, in the model's floating type"""
+
+    @classmethod
+    def of(cls, job: Job, target: Target, rows: Indices) -> _Source:
+        """Draws from their beginning; a pilot is drawn first, where the design wants one."""
+        streams = [job.stream(None)] if job.is_shared else [job.stream(int(row)) for row in rows]
+        if not job.design.is_aligned:
+            return cls(job, streams, None, None)
+        directions = _pilot(job, target, rows)
+        turns = Turns.onto(directions)
+        steps = Turns(turns.inward.astype(job.dtype), job.steps(turns.outward))
+        return cls(job, streams, directions, steps)
+
+    def draw(self, chunk: Chunk, part: slice = slice(None)) -> GroupedDraws:
+        """The next draws (ρ, g, b, d) of some of the streams."""
+        z = np.stack([chunk.by_group(stream.take(chunk.n)) for stream in self.streams[part]])
+        return GroupedDraws(z, is_shared=self.job.is_shared)
+
+    def steps(self, draws: GroupedDraws, part: slice) -> Points:
+        """The steps (ρ, n, f) that draws lead to around some of the rows."""
+        steps = draws.steps(self.job.steps)
+        if self.turns is None:
+            return steps
+        return steps + self.turns.rows(part).shift(draws.flat.astype(self.job.dtype, copy=False))
+
+    def rows(self, kept: Indices) -> _Source:
+        """Draws of some of the rows, as far as they are."""
+        streams = self.streams if self.job.is_shared else [self.streams[row] for row in kept]
+        return dataclasses.replace(self, streams=streams, turns=None if self.turns is None else self.turns.rows(kept))
+
+
+def _pilot(job: Job, target: Target, rows: Indices) -> Array:
+    """Directions (r, k, f), in units of draws, that the model varies along most around each row."""
+    d, t = len(job.factor.free), target.weights.shape[1]
+    found = []
+    block = max(1, job.evaluation.batch_size // PILOT)
+    for start in range(0, len(rows), block):
+        part = rows[start : start + block]
+        keys = [None] if job.is_shared else part
+        z = np.stack([pilot_draws(PILOT, d, job.seed, None if key is None else int(key)) for key in keys])
+        draws = GroupedDraws(z[:, None], is_shared=job.is_shared)
+        batch = _evaluate(job, target.weights[part], part, draws, job.steps(z))
+        gradients = job.factor.whiten(batch.gradients.astype(np.float64)).reshape(len(part), t, PILOT, d)
+        # targets share their draws: each has the same say in where these are turned
+        size = np.linalg.norm(gradients, axis=(2, 3), keepdims=True)
+        gradients = np.divide(gradients, size, out=np.zeros_like(gradients), where=size > 0)
+        found.append(leading_directions(gradients.reshape(len(part), t * PILOT, d)))
+    return np.concatenate(found)
 
 
 class _Found:
@@ -104,9 +175,16 @@ class _Found:
         self.values, self.standard_error, self.resolution = np.zeros((3, rows, d))
         self.pseudo = np.zeros((rows, groups, d))
         self.sizes = np.zeros((rows, groups))
+        self.directions: Array | None = None
         self.selected: Array | None = None
         self.smoothed, self.variance, self.radius = np.full((3, rows), np.nan)
         self.converged = np.zeros(rows, dtype=np.bool_)
+
+    def turn(self, where: Indices, directions: Array) -> None:
+        """Keep the directions (r, k, f) that draws are turned to."""
+        if self.directions is None:
+            self.directions = np.zeros((len(self.n), *directions.shape[1:]))
+        self.directions[where] = directions
 
     def record(self, where: Indices, rows: Indices, look: _Look) -> None:
         """Keep the numbers of `rows` of a look, at positions `where`."""
@@ -142,7 +220,7 @@ class _Look:
 
 def _panels(job: Job, r: int, t: int) -> list[Indices]:
     """Rows in runs whose sums fit in STATE_BYTES; independent draws need their own Gram matrices."""
-    d, g = len(job.factor.free), job.layout.groups
+    d, g = len(job.factor.free), job.groups
     per_row = 8 * g * d * t * (1 if job.is_shared else d + 1)
     per_row += 8 * (d + 1) ** 2 * t * isinstance(job.method, Certifying)  # the pilot's least squares
     size = max(1, STATE_BYTES // per_row)
@@ -152,15 +230,19 @@ def _panels(job: Job, r: int, t: int) -> list[Indices]:
 def _sample(job: Job, target: Target, rows: Indices, found: _Found, watch: Progress) -> None:
     """Draw from look to look; rows that have reached their tolerance leave, the others go on."""
     t = target.weights.shape[1]
-    state = job.method.start(len(rows) * t, job.layout.groups, job.factor, is_shared=job.is_shared)
-    streams = [job.stream(None)] if job.is_shared else [job.stream(int(row)) for row in rows]
-    drawn = 0
+    state = job.method.start(len(rows) * t, job.groups, job.factor, is_shared=job.is_shared)
+    source = _Source.of(job, target, rows)
+    if source.directions is not None:
+        found.turn(_with_targets(rows, t), np.repeat(source.directions, t, axis=0))
+    drawn, size = 0, job.evaluation.batch_size
     if isinstance(job.method, Certifying):
         drawn = job.method.pilot(len(job.factor.free))
-        _advance(job, target, rows, state, streams, (0, drawn), watch)
+        _advance(job, target, rows, state, source, job.layout(drawn).chunks(0, drawn, size), watch)
         job.method.end_pilot(state, drawn, job.stopping.looks[-1])
     for n in job.stopping.looks:
-        _advance(job, target, rows, state, streams, (drawn, n), watch)
+        if drawn and job.design.is_aligned:
+            state.merge()
+        _advance(job, target, rows, state, source, job.layout(n).chunks(drawn, n, job.evaluation.batch_size), watch)
         drawn = n
         look = _look(job, state, n)
         is_last = n == job.stopping.looks[-1]
@@ -172,7 +254,7 @@ def _sample(job: Job, target: Target, rows: Indices, found: _Found, watch: Progr
         watch.expect(_still_to_draw(job, look, left, t))
         state.keep(_with_targets(left, t))
         rows = rows[left]
-        streams = streams if job.is_shared else [streams[row] for row in left]
+        source = source.rows(left)
 
 
 def _advance(
@@ -180,28 +262,28 @@ def _advance(
     target: Target,
     rows: Indices,
     state: Any,
-    streams: list[Stream],
-    between: tuple[int, int],
+    source: _Source,
+    chunks: Iterator[Chunk],
     watch: Progress,
 ) -> None:
-    """Add the draws from one count to another: the loop over chunks of draws and, inside, over blocks of rows."""
+    """Add some draws: the loop over chunks of draws and, inside, over blocks of rows."""
     t = target.weights.shape[1]
-    for chunk in job.layout.chunks(*between, job.evaluation.batch_size):
-        shared = _draw(job, streams, chunk) if job.is_shared else None
+    for chunk in chunks:
+        shared = source.draw(chunk) if job.is_shared else None
         block = max(1, job.evaluation.batch_size // chunk.n)
         for start in range(0, len(rows), block):
             part = slice(start, min(len(rows), start + block))
-            draws, steps = shared or _draw(job, streams[part], chunk)
-            batch = _evaluate(job, target.weights[rows[part]], rows[part], draws, steps)
+            draws = shared or source.draw(chunk, part)
+            batch = _evaluate(job, target.weights[rows[part]], rows[part], draws, source.steps(draws, part))
             job.method.update(state, slice(part.start * t, part.stop * t), chunk.groups, batch)
             watch.advance((part.stop - part.start) * chunk.n)
         if shared:
-            job.method.update_shared(state, chunk.groups, shared[0])
+            job.method.update_shared(state, chunk.groups, shared)
 
 
 def _look(job: Job, state: Any, n: int) -> _Look:
     """Estimates after n draws, with the error bound that holds over all planned looks."""
-    sizes = job.layout.sizes(n)
+    sizes = job.layout(n).sizes(n)
     estimate = job.method.finish(state, sizes, job.factor)
     miss, radius = job.stopping.miss, None
     if isinstance(job.method, Certifying):
@@ -230,13 +312,6 @@ def _with_targets(rows: Indices, t: int) -> Indices:
     return (rows[:, None] * t + np.arange(t)).reshape(-1)
 
 
-def _draw(job: Job, streams: list[Stream], chunk: Chunk) -> tuple[GroupedDraws, Points]:
-    """The next draws of each stream, (ρ, g, b, d), and the steps (ρ, n, f) that they lead to."""
-    z = np.stack([chunk.by_group(stream.take(chunk.n)) for stream in streams])
-    draws = GroupedDraws(z, is_shared=job.is_shared)
-    return draws, _steps(job, draws)
-
-
 def _evaluate(job: Job, weights: Array, rows: Indices, draws: GroupedDraws, steps: Points) -> Batch:
     """The model's answers at rows × draws, for each target: values (r·t, g, b) and perhaps gradients."""
     _, g, b, d = draws.z.shape
@@ -258,15 +333,9 @@ def _evaluate(job: Job, weights: Array, rows: Indices, draws: GroupedDraws, step
 
 def evaluate_outputs(job: Job, weights: Array, row: int, draws: GroupedDraws) -> tuple[Array, Array]:
     """All outputs (n, k) at the draws around one row, and the gradient (n, f) of their sum by weights (k,)."""
-    points, where = _points(job, np.array([row]), _steps(job, draws))
+    points, where = _points(job, np.array([row]), job.steps(draws.flat))
     values, gradients = _with_gradients(job, points, weights[None], where)
     return values, gradients.astype(np.float64)
-
-
-def _steps(job: Job, draws: GroupedDraws) -> Points:
-    """The steps (ρ, n, f) that draws lead to, in the model's floating type."""
-    _, g, b, d = draws.z.shape
-    return job.factor.steps(draws.z.reshape(-1, g * b, d)).astype(job.dtype, copy=False)
 
 
 def _points(job: Job, rows: Indices, steps: Points) -> tuple[Points, Where]:
@@ -315,7 +384,7 @@ def _explanation(
         radius=found.radius[which],
         converged=found.converged[which],
         n_samples=n,
-        n_evaluations=n + 2,
+        n_evaluations=n + 2 + PILOT * job.design.is_aligned,
         degrees_of_freedom=groups.degrees_of_freedom,
         feature_names=job.subject.feature_names,
         output_name=name,
@@ -329,7 +398,7 @@ def _explanation(
             confidence=job.stopping.confidence,
             guarantee="certified" if isinstance(job.method, Certifying) else "approximate",
             assumes=job.method.assumes if isinstance(job.method, Certifying) else "",
-            block=job.layout.block,
+            block=1 if job.design.is_aligned else job.layout(job.stopping.looks[0]).block,
             dtype=job.dtype,
             batch_size=job.evaluation.batch_size,
             versions=versions(),
@@ -337,6 +406,7 @@ def _explanation(
         ),
         groups=groups,
         selected=None if found.selected is None else columns(found.selected[which], free, d),
+        directions=None if found.directions is None else found.directions[which],
     )
 
 

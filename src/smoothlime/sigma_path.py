@@ -208,7 +208,7 @@ def sigma_path(
     job = prepare(
         model, x, method=method, sigma=float(wanted[0]) if around is None else _times(around, around, wanted[0]),
         background=background, target=target, output=output, n_samples=check_count(n_samples, "n_samples"),
-        confidence=confidence, design=design, seed=seed, batch_size=batch_size,
+        confidence=confidence, design=design, seed=seed, batch_size=batch_size, may_turn=False,
     )  # fmt: skip
     _check_one_row(job.rows.shape)
     resolved = resolve_target(target, job.outputs, job.predictions)

@@ -8,13 +8,14 @@ from something as large.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from .._types import Array, Indices
+from .._types import Array, Indices, Points
 from ..neighbourhood import Factor
 
 Rows = Any
@@ -27,6 +28,18 @@ class GroupedDraws:
     def __init__(self, z: Array, *, is_shared: bool) -> None:
         self.z = z
         self.is_shared = is_shared  # not to be guessed from ρ: a batch may hold one row with draws of its own
+        self._steps: Points | None = None
+
+    @property
+    def flat(self) -> Array:
+        """All draws of all groups, (ρ, n, d)."""
+        return self.z.reshape(len(self.z), -1, self.z.shape[-1])
+
+    def steps(self, make: Callable[[Array], Points]) -> Points:
+        """The steps (ρ, n, f) that draws lead to; made once."""
+        if self._steps is None:
+            self._steps = make(self.flat)
+        return self._steps
 
     @cached_property
     def total(self) -> Array:
@@ -100,6 +113,10 @@ class State(Protocol):
         """Forget all other rows."""
         ...
 
+    def merge(self) -> None:
+        """Make one group of each two, in the first half of the groups, and empty the others."""
+        ...
+
 
 class Estimator(Protocol):
     """A method and its settings. States are its own; the loop only hands them back."""
@@ -161,6 +178,10 @@ class ValueSums:
         """Forget all other rows."""
         self.pivot, self.first, self.second = self.pivot[rows], self.first[rows], self.second[rows]
 
+    def merge(self) -> None:
+        """Make one group of each two."""
+        merge_groups(self.first)
+
     def mean(self, sizes: Array) -> Array:
         """Mean of the model, (r,)."""
         return self.pivot + self.first.sum(axis=1) / sizes.sum()
@@ -169,6 +190,13 @@ class ValueSums:
         """Variance of the model, (r,)."""
         n = sizes.sum()
         return np.maximum(self.second - self.first.sum(axis=1) ** 2 / n, 0.0) / (n - 1)
+
+
+def merge_groups(sums: Array) -> None:
+    """Sums (r, g, ...) of each two groups into the first half of them, in place; the others are emptied."""
+    half = sums.shape[1] // 2
+    sums[:, :half] = sums[:, 0::2] + sums[:, 1::2]
+    sums[:, half:] = 0.0
 
 
 def leave_one_out(sums: Array) -> Array:

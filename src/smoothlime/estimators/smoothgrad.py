@@ -9,7 +9,7 @@ import numpy as np
 
 from .._types import Array, Indices
 from ..neighbourhood import Factor
-from .base import Batch, Estimate, GroupedDraws, Rows, ValueSums
+from .base import Batch, Estimate, GroupedDraws, Rows, ValueSums, merge_groups
 
 SHORT = 256
 """Gradients are added up in their own type over runs of at most this length, where float32 loses no more than it has
@@ -33,6 +33,11 @@ class _State:
         self.first, self.some = self.first[rows], self.some[rows]
         self.some_first, self.some_second = self.some_first[rows], self.some_second[rows]
 
+    def merge(self) -> None:
+        """Make one group of each two."""
+        self.values.merge()
+        merge_groups(self.first)
+
     def spread(self) -> Array:
         """Standard deviation of the gradient over some of the draws, (r, d)."""
         n = self.some[:, None]
@@ -50,7 +55,7 @@ class SmoothGrad:
 
     name: ClassVar[str] = "smoothgrad"
     needs: ClassVar[Literal["values", "gradients"]] = "gradients"
-    designs: ClassVar[tuple[str, ...]] = ("iid", "antithetic", "orthogonal", "sobol")
+    designs: ClassVar[tuple[str, ...]] = ("iid", "antithetic", "orthogonal", "sobol", "aligned")
 
     def fewest(self, d: int, *, is_paired: bool) -> int:
         """Two blocks: a mean and its error."""

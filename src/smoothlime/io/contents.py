@@ -39,7 +39,8 @@ ARRAYS: dict[str, tuple[Kind, str]] = {
     "values": ("float", "rd"),
     "standard_error": ("float", "rd"),
 }
-"""Fields of an explanation by row: kind of entry, and axes: r rows, d features, f perturbed features, g groups."""
+"""Fields of an explanation by row: kind of entry, and axes: r rows, d features, f perturbed features, g groups,
+k directions."""
 
 GROUP_ARRAYS: dict[str, tuple[Kind, str]] = {
     "pseudo": ("float", "rgf"),
@@ -71,6 +72,7 @@ def pack(e: Explanation) -> tuple[dict[str, Any], dict[str, Any]]:
         "groups": None if e.groups is None else e.groups.sizes.shape[1],
         "has_row_keys": e.groups is not None and e.groups.row_keys is not None,
         "has_selected": e.selected is not None,
+        "directions": None if e.directions is None else e.directions.shape[1],
         "output_name": e.output_name,
         "feature_names": list(e.feature_names),
         "neighbourhood": {
@@ -87,6 +89,8 @@ def pack(e: Explanation) -> tuple[dict[str, Any], dict[str, Any]]:
     arrays = {name: getattr(e, name) for name in ARRAYS}
     if e.selected is not None:
         arrays["selected"] = e.selected
+    if e.directions is not None:
+        arrays["directions"] = e.directions
     if e.groups is not None:
         arrays |= {f"group_{name}": getattr(e.groups, name) for name in GROUP_ARRAYS}
         if e.groups.row_keys is not None:
@@ -104,7 +108,8 @@ def unpack(header: dict[str, Any], source: Source) -> Explanation:
     free = len(_checked(neighbourhood.factor, d, names).free)
     r = _checked(check_count, take(header, "rows", int), "rows", at_least=0)
     g = take(header, "groups", int, type(None))
-    size = {"r": r, "d": d, "f": free, "g": g}
+    k = take(header, "directions", int, type(None)) if "directions" in header else None  # older files have none
+    size = {"r": r, "d": d, "f": free, "g": g, "k": k}
 
     def read(name: str, kind: Kind, axes: str) -> Any:
         return source.read(name, kind, tuple(size[axis] for axis in axes))
@@ -129,6 +134,7 @@ def unpack(header: dict[str, Any], source: Source) -> Explanation:
         provenance=provenance,
         groups=groups,
         selected=read("selected", "float", "rd") if take(header, "has_selected", bool) else None,
+        directions=None if k is None else read("directions", "float", "rkf"),
     )
 
 

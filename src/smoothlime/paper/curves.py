@@ -77,7 +77,7 @@ def slopes(
     """Numbers of draws used, in whole blocks of the design, and slopes (c, r, d) at each."""
     job = prepare(
         model, rows, method=method, sigma=sigma, n_samples=draws[-1], design="iid" if protocol == "paper" else design,
-        draws="independent" if protocol == "paper" else "shared", seed=seed,
+        draws="independent" if protocol == "paper" else "shared", seed=seed, may_turn=False,
     )  # fmt: skip
     counts = tuple(sorted({DESIGNS[job.design.name].whole(n, rows.shape[1]) for n in draws}))
     return counts, trace(job, resolve_target(target, job.outputs, job.predictions), counts, False)
@@ -93,11 +93,11 @@ def equivalence(
 ) -> Curve:
     """Distance between SmoothGrad and C-LIME of each row.
 
-    Ours compares both on the same points, those of the design that SmoothGrad takes by default.
+    Ours compares both on the same points, those of the design that SmoothGrad takes where points must be the same.
     """
     d = rows.shape[1]
     asked = grid(most, at_least=fewest_draws(d) if protocol == "paper" else 2 * fewest_draws(d))
-    design = choose_design("auto", SmoothGrad(), d=d, n=asked[-1])
+    design = choose_design("auto", SmoothGrad(), d=d, n=asked[-1], may_turn=False)
     apart, size = [], 0.0
     for seed in seeds:
         (draws, one), (_, other) = (

@@ -1,0 +1,84 @@
+"""Alignment: draws turned, row by row, so that their first coordinates lie where the model varies most.
+
+A scrambled net fills its first coordinates best, and the gradients of a trained model vary along few directions. A
+small pilot finds them: its gradients span them. The pilot only turns the draws and is not averaged in, so that turned
+draws are as normal, and estimates as unbiased, as before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ._types import Array, Indices, Points
+
+PILOT = 16
+"""Draws of the pilot, in pairs z, −z."""
+
+DIRECTIONS = 5
+"""Directions that are put first; on trained networks more of them gained nothing."""
+
+NOISE = 1e-3
+"""Directions in which gradients vary less than this share of their size are left alone: rounding may have made them."""
+
+
+def leading_directions(gradients: Array) -> Array:
+    """Directions (r, k, d) that gradients (r, p, d) in units of draws vary along most; 0 where there are fewer.
+
+    Orthonormal, by subspace iteration on the p × p products: as good as singular vectors here, for a tenth of the time.
+    """
+    k = min(DIRECTIONS, *gradients.shape[1:])
+    products = gradients @ gradients.swapaxes(1, 2)
+    largest = np.argsort(-np.diagonal(products, axis1=1, axis2=2), axis=1, kind="stable")[:, None, :k]
+    basis = np.take_along_axis(products, largest, axis=2)
+    for _ in range(2):
+        basis = products @ np.linalg.qr(basis).Q
+    spanned = gradients.swapaxes(1, 2) @ np.linalg.qr(basis).Q
+    length = np.linalg.norm(spanned, axis=1)
+    is_real = (length > NOISE * length[:, :1]) & (length > 0)
+    directions = np.linalg.qr(spanned).Q.swapaxes(1, 2)
+    return np.where(np.logical_and.accumulate(is_real, axis=1)[:, :, None], directions, 0.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Turns:
+    """Orthogonal maps of draws, one per row: z ↦ z + (z·inward)·outward."""
+
+    inward: Points
+    """(r, d, k)"""
+    outward: Points
+    """(r, k, d)"""
+
+    @classmethod
+    def onto(cls, directions: Array) -> Turns:
+        """The maps that take the first k axes to ± the directions (r, k, d), as products of k reflections."""
+        r, k, d = directions.shape
+        rest = directions.swapaxes(1, 2).copy()
+        mirrors, joint = np.zeros((r, d, k)), np.zeros((r, k, k))
+        for j in range(k):
+            mirror = rest[:, :, j].copy()
+            mirror[:, :j] = 0.0
+            # away from the axis, never towards it: the difference of two nearly equal vectors would be all rounding
+            mirror[:, j] += np.copysign(np.linalg.norm(mirror, axis=1), mirror[:, j])
+            length = np.linalg.norm(mirror, axis=1, keepdims=True)
+            mirror = np.divide(mirror, length, out=np.zeros_like(mirror), where=length > 0)
+            rest -= 2 * mirror[:, :, None] * (mirror[:, None, :] @ rest)
+            before = mirrors[:, :, :j].swapaxes(1, 2) @ mirror[:, :, None]
+            joint[:, :j, j] = -2 * (joint[:, :j, :j] @ before)[..., 0]
+            joint[:, j, j] = 2.0
+            mirrors[:, :, j] = mirror
+        # H₁⋯H_k = I − Y T Yᵀ; draws are rows, so it acts from the right, transposed
+        return cls(-mirrors @ joint.swapaxes(1, 2), mirrors.swapaxes(1, 2))
+
+    def of(self, z: Array) -> Array:
+        """Draws (1 or r, n, d), turned: (r, n, d)."""
+        return z + self.shift(z)
+
+    def shift(self, z: Points) -> Points:
+        """What turning adds to draws (1 or r, n, d): (r, n, d)."""
+        return (z @ self.inward) @ self.outward
+
+    def rows(self, kept: Indices | slice) -> Turns:
+        """The maps of some of the rows."""
+        return Turns(self.inward[kept], self.outward[kept])
