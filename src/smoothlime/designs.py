@@ -39,7 +39,7 @@ SCRAMBLES = 8
 """Independent scramblings of a Sobol' sequence; each is a group."""
 
 PARTS = 16
-"""Runs of one scrambled Sobol' sequence; each is a group. Fewer are less cautious and leave fewer degrees of freedom."""
+"""Runs of one scrambled Sobol' sequence; each is a group. Fewer are less cautious, with fewer degrees of freedom."""
 
 FEWEST_BLOCKS = 8
 """With fewer whole blocks than this, pairs are dealt to groups instead."""

@@ -45,8 +45,13 @@ def test_explanations_are_linear_in_the_model(method, design):
         values=lambda a: 2 * f.values(a) - 3 * g.values(a),
         gradients=lambda a: 2 * f.values_and_gradients(a, 1.0)[1] - 3 * g.values_and_gradients(a, 1.0)[1],
     )
-    parts = 2 * both(f, method, design) - 3 * both(g, method, design)
     whole = both(mixed, method, design)
+    if design == "aligned":  # draws are turned to each model: the sum is right within its errors, and says so
+        with pytest.warns(sl.errors.ErrorsAdded, match="design='orthogonal'"):
+            parts = 2 * both(f, method, design) - 3 * both(g, method, design)
+        assert (np.abs(parts.values - whole.values) <= 3 * (parts.standard_error + whole.standard_error)).all()
+        return
+    parts = 2 * both(f, method, design) - 3 * both(g, method, design)
     scale = np.abs(whole.values).max()
     np.testing.assert_allclose(parts.values, whole.values, atol=1e-12 * scale)
     if design != "sobol":  # the resolution of a sum is bounded by the sum of resolutions, not equal to it

@@ -139,7 +139,7 @@ class TestRoundTrip:
 
     def test_every_field_has_its_place(self):
         """A field added to these classes must be added to the files."""
-        apart = {"feature_names", "output_name", "neighbourhood", "provenance", "groups", "selected"}
+        apart = {"feature_names", "output_name", "neighbourhood", "provenance", "groups", "selected", "directions"}
         assert {each.name for each in dataclasses.fields(sl.Explanation)} == set(contents.ARRAYS) | apart
         assert {each.name for each in dataclasses.fields(Groups)} == set(contents.GROUP_ARRAYS) | {"row_keys"}
         assert {each.name for each in dataclasses.fields(Provenance)} == set(contents.PROVENANCE)

@@ -8,7 +8,7 @@ import smoothlime
 PACKAGE = Path(smoothlime.__file__).parent
 LAYERS = [
     {"errors", "_types", "_validate", "_optional", "_progress", "_version", "uncertainty"},
-    {"tables", "neighbourhood", "designs", "models", "subject", "groups", "explanation", "combining"},
+    {"tables", "neighbourhood", "designs", "alignment", "models", "subject", "groups", "explanation", "combining"},
     {"estimators", "exact"},
     {"choices", "sampling", "exactly", "explain", "sigma_path", "guarantees"},
     {"testing", "io", "plots"},

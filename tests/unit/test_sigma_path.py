@@ -151,7 +151,7 @@ def test_every_sigma_equals_explain_bit_for_bit(around):
         wanted = sl.Neighbourhood(
             around.sigma * sigma, scale=around.scale, covariance=around.covariance, fixed=around.fixed
         )
-        assert_same(e, sl.explain(SINE, X, sigma=wanted, n_samples=1_024, seed=3))
+        assert_same(e, sl.explain(SINE, X, sigma=wanted, n_samples=1_024, design=e.design, seed=3))
 
 
 def assert_same(one, two):
@@ -185,7 +185,7 @@ def test_a_background_gives_the_scales_and_is_what_sigmas_count_in():
     background = np.random.default_rng(0).normal(size=(50, 3)) * [0.5, 1.0, 2.0]
     path = sl.sigma_path(SINE, X, [0.2, 0.4], background=background)
     for sigma, e in zip([0.2, 0.4], path, strict=True):
-        assert_same(e, sl.explain(SINE, X, sigma=sigma, background=background, n_samples=1_024))
+        assert_same(e, sl.explain(SINE, X, sigma=sigma, background=background, n_samples=1_024, design=e.design))
         np.testing.assert_allclose(e.std, sigma * background.std(axis=0, ddof=1), rtol=1e-12)
 
 

@@ -1,0 +1,237 @@
+"""Aligned draws: turned and still normal, unbiased, better than independent ones, with errors that do not say less."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+import smoothlime as sl
+from smoothlime import testing as known
+from smoothlime.alignment import DIRECTIONS, PILOT, Turns, leading_directions
+from smoothlime.designs import PARTS
+
+V = np.array([0.7, -0.5, 0.3, 0.2])
+X = np.array([0.2, -0.2, 0.2, 0.1])
+FULL = sl.Neighbourhood(covariance=np.eye(4) * 0.5 + 0.2)
+
+
+def two_waves(size=1.0):
+    """A sum of waves along two directions, with its slope."""
+    one, other = known.Sine(V, 0.3), known.Sine(2 * V[::-1], -0.4)
+    model = sl.from_functions(
+        values=lambda a: size * (one.values(a) + other.values(a)),
+        gradients=lambda a: size * (one.values_and_gradients(a, 1.0)[1] + other.values_and_gradients(a, 1.0)[1]),
+    )
+    return model, lambda x, around: size * (one.slopes(x, around) + other.slopes(x, around))
+
+
+def aligned(model, rows, **given):
+    return sl.explain(model, rows, method="smoothgrad", design="aligned", **given)
+
+
+def repeated(model, n, around=0.8, repeats=2_000, design="aligned"):
+    rows = np.repeat(X[None], repeats, axis=0)
+    return sl.explain(model, rows, method="smoothgrad", design=design, sigma=around, n_samples=n, draws="independent")
+
+
+class TestTurns:
+    @pytest.mark.parametrize("d", [1, 2, 5, 30])
+    def test_they_take_the_first_axes_to_the_directions_and_keep_all_lengths(self, d):
+        rng = np.random.default_rng(d)
+        k = min(d, DIRECTIONS)
+        directions = np.linalg.qr(rng.standard_normal((7, d, k))).Q.swapaxes(1, 2)
+        turned = Turns.onto(directions).of(np.eye(d)[None])
+        np.testing.assert_allclose(turned @ turned.swapaxes(1, 2), np.broadcast_to(np.eye(d), (7, d, d)), atol=1e-14)
+        onto = np.einsum("rkd,rkd->rk", turned[:, :k], directions)
+        np.testing.assert_allclose(np.abs(onto), 1, atol=1e-14)
+
+    def test_without_directions_nothing_turns(self):
+        z = np.random.default_rng(0).standard_normal((1, 9, 3))
+        np.testing.assert_array_equal(Turns.onto(np.zeros((2, 3, 3))).of(z), np.repeat(z, 2, axis=0))
+
+    def test_an_axis_that_is_a_direction_already_loses_no_digits(self):
+        directions = np.eye(4)[None, :2] + 1e-9
+        directions /= np.linalg.norm(directions, axis=2, keepdims=True)
+        turned = Turns.onto(directions).of(np.eye(4)[None])[0]
+        np.testing.assert_allclose(turned @ turned.T, np.eye(4), atol=1e-14)
+
+
+class TestDirections:
+    def test_they_span_what_gradients_span_largest_first(self):
+        rng = np.random.default_rng(1)
+        basis = np.linalg.qr(rng.standard_normal((12, 3))).Q.T
+        gradients = rng.standard_normal((4, PILOT, 3)) * [10.0, 1.0, 0.1] @ basis
+        found = leading_directions(gradients)
+        np.testing.assert_allclose(found @ found.swapaxes(1, 2), np.broadcast_to(np.diag([1, 1, 1, 0, 0.0]), (4, 5, 5)),
+                                   atol=1e-10)  # fmt: skip
+        np.testing.assert_allclose(found @ basis.T @ basis, found, atol=1e-10)
+        assert (np.abs(found[:, 0] @ basis[0]) > 0.99).all()
+
+    def test_rounding_makes_no_direction(self):
+        rng = np.random.default_rng(2)
+        gradients = np.ones((1, PILOT, 4)) + 1e-6 * rng.standard_normal((1, PILOT, 4))
+        found = leading_directions(gradients)
+        np.testing.assert_allclose(np.abs(found[0, 0]), 0.5, atol=1e-5)
+        assert not found[0, 1:].any()
+
+    def test_a_flat_model_has_none(self):
+        assert not leading_directions(np.zeros((2, PILOT, 3))).any()
+
+
+class TestEstimates:
+    @pytest.mark.parametrize("around", [sl.Neighbourhood([0.5, 0.8, 1.0, 0.3]), FULL], ids=["diagonal", "full"])
+    def test_they_are_unbiased(self, around):
+        model, slopes = two_waves()
+        e = repeated(model, 64, around)
+        spread = e.values.std(axis=0, ddof=1)
+        np.testing.assert_array_less(np.abs(e.values.mean(axis=0) - slopes(X, around)[0]), 4 * spread / np.sqrt(len(e)))
+
+    def test_they_are_far_better_than_independent_draws_on_smooth_functions(self):
+        model, slopes = two_waves()
+        truth = slopes(X, sl.Neighbourhood(0.8))
+        error = {
+            design: ((repeated(model, 256, repeats=400, design=design).values - truth) ** 2).sum(axis=1).mean()
+            for design in ("iid", "sobol", "aligned")
+        }
+        assert error["aligned"] < error["iid"] / 20
+        assert error["aligned"] < error["sobol"] / 4
+
+    @pytest.mark.parametrize("n", [256, 1_024])
+    @pytest.mark.parametrize(
+        "function",
+        [known.Sine(8 * V), known.Relu(V, 0.1), known.Absolute(V, 0.05), known.Exponential(V), known.Probit(6 * V)],
+        ids=["fast wave", "kink", "kink at x", "growing", "steep"],
+    )
+    def test_errors_do_not_say_less_than_there_is_even_where_nothing_is_gained(self, function, n):
+        e = repeated(function, n)
+        truth = function.slopes(X, sl.Neighbourhood(0.8))
+        actual = ((e.values - truth) ** 2).sum(axis=1)
+        said = (e.standard_error**2).sum(axis=1)
+        scatter = np.hypot(actual.std(), said.std()) / np.sqrt(len(e))
+        assert said.mean() >= 0.9 * actual.mean() - 4 * scatter
+        lower, upper = e.interval()
+        assert ((lower <= truth) & (truth <= upper)).mean(axis=0).min() >= 0.925
+
+    def test_a_linear_model_needs_nothing_and_a_flat_one_neither(self):
+        linear = sl.from_functions(values=lambda a: a @ V, gradients=lambda a: np.tile(V, (len(a), 1)))
+        e = aligned(linear, X, n_samples=256)
+        np.testing.assert_allclose(e.values[0], V, rtol=1e-14)
+        flat = sl.from_functions(values=lambda a: np.ones(len(a)), gradients=np.zeros_like)
+        e = aligned(flat, X, n_samples=256)
+        assert not e.values.any()
+        assert not e.standard_error.any()
+
+
+class TestTheLoop:
+    def test_groups_after_looks_are_those_of_one_long_run(self):
+        model, _ = two_waves()
+        looked = aligned(model, X, rtol=0.001, atol=0.0, sigma=0.5)
+        n = int(looked.n_samples[0])
+        assert n > 512
+        at_once = aligned(model, X, n_samples=n, sigma=0.5)
+        np.testing.assert_allclose(looked.values, at_once.values, rtol=1e-12)
+        np.testing.assert_allclose(looked.standard_error, at_once.standard_error, rtol=1e-9)
+        np.testing.assert_allclose(looked.smoothed, at_once.smoothed, rtol=1e-12)
+        assert (looked.groups.sizes == n / PARTS).all()
+
+    def test_groups_are_runs_of_one_sequence(self):
+        model, _ = two_waves()
+        e = aligned(model, X, n_samples=512, sigma=0.5)
+        points = e.perturbations()
+        by_run = model.values_and_gradients(points, np.ones((512, 1)))[1].reshape(PARTS, -1, 4).mean(axis=1)
+        np.testing.assert_allclose(e.groups.pseudo[0], by_run, rtol=1e-10)
+        np.testing.assert_allclose(e.values[0], by_run.mean(axis=0), rtol=1e-12)
+
+    @pytest.mark.parametrize("batch_size", [7, 64, 10_000])
+    @pytest.mark.parametrize("draws", ["shared", "independent"])
+    def test_batches_do_not_change_the_answer(self, batch_size, draws):
+        model, _ = two_waves()
+        rows = X + np.linspace(0, 1, 5)[:, None]
+        given = {"rtol": 0.01, "sigma": 0.5, "draws": draws}
+        one, other = aligned(model, rows, **given), aligned(model, rows, batch_size=batch_size, **given)
+        np.testing.assert_allclose(one.values, other.values, rtol=1e-12)
+        np.testing.assert_allclose(one.standard_error, other.standard_error, rtol=1e-9)
+        np.testing.assert_array_equal(one.n_samples, other.n_samples)
+
+    def test_rows_alone_are_what_they_are_among_others(self):
+        model, _ = two_waves()
+        rows = X + np.linspace(0, 1, 5)[:, None]
+        together = aligned(model, rows, n_samples=256)
+        for row, alone in enumerate(rows):
+            np.testing.assert_allclose(aligned(model, alone, n_samples=256).values[0], together.values[row], rtol=1e-12)
+
+    def test_float32_networks_agree_over_batch_sizes(self, elu_network):
+        net = elu_network.float()
+        rows = np.random.default_rng(0).standard_normal((9, 3))
+        one, other = (aligned(net, rows, target=0, n_samples=512, batch_size=size) for size in (50, 5_000))
+        size = np.linalg.norm(one.values, axis=1, keepdims=True)
+        np.testing.assert_array_less(np.abs(one.values - other.values) / size, 1e-6)
+
+    def test_fixed_features_are_left_alone(self):
+        model, _ = two_waves()
+        around = sl.Neighbourhood(0.5, fixed=[1])
+        e = aligned(model, X, sigma=around, n_samples=1_024)
+        assert np.isnan(e.values[0, 1])
+        assert (e.perturbations()[:, 1] == X[1]).all()
+        assert e.directions.shape == (1, 3, 3)
+
+    def test_the_cap_is_rounded_down_to_a_whole_sequence(self):
+        model, _ = two_waves()
+        with pytest.warns(sl.errors.NotConverged):
+            e = aligned(model, X, rtol=1e-6, atol=0.0, max_samples=1_000)
+        assert e.n_samples[0] == 512
+        assert e.n_evaluations[0] == 512 + PILOT + 2
+
+    def test_too_many_features_are_refused_by_name(self):
+        linear = sl.from_functions(values=lambda a: a.sum(axis=1), gradients=np.ones_like)
+        with pytest.raises(sl.errors.InvalidArgument, match="design='aligned' goes up to"):
+            aligned(linear, np.zeros(21_202), n_samples=16)
+
+    def test_methods_without_gradients_cannot_use_it(self):
+        with pytest.raises(sl.errors.InvalidArgument, match="cannot use design 'aligned'"):
+            sl.explain(lambda a: a[:, 0], X, method="stein", design="aligned")
+
+
+class TestTogether:
+    def test_outputs_share_their_draws(self, elu_network):
+        both = sl.explain_outputs(elu_network, X[:3], n_samples=512, design="aligned")
+        one, other = both.values()
+        np.testing.assert_array_equal(one.directions, other.directions)
+        difference = one - other  # no warning: errors are combined
+        contrast = sl.explain(elu_network, X[:3], target={"0": 1, "1": -1}, n_samples=512, design="iid")
+        assert difference.groups is not None
+        assert (np.abs(difference.values - contrast.values) <= 4 * contrast.standard_error + 1e-12).all()
+
+    def test_a_multiple_of_a_model_is_turned_alike(self):
+        (model, _), (double, _) = two_waves(), two_waves(2.0)
+        difference = 2 * aligned(model, X, n_samples=256) - aligned(double, X, n_samples=256)
+        np.testing.assert_allclose(difference.values, 0, atol=1e-14)
+
+    def test_slices_files_and_replays_keep_the_directions(self, tmp_path):
+        model, _ = two_waves()
+        rows = X + np.linspace(0, 1, 3)[:, None]
+        e = aligned(model, rows, n_samples=256)
+        np.testing.assert_array_equal(e[1].perturbations(), e.perturbations(1))
+        for suffix in ("json", "parquet"):
+            e.save(tmp_path / f"e.{suffix}")
+            loaded = sl.load(tmp_path / f"e.{suffix}")
+            np.testing.assert_array_equal(loaded.directions, e.directions)
+            np.testing.assert_array_equal(loaded.perturbations(2), e.perturbations(2))
+
+    def test_files_from_before_there_were_directions_are_read(self, tmp_path):
+        model, _ = two_waves()
+        e = sl.explain(model, X, design="orthogonal", n_samples=64)
+        assert e.directions is None
+        plain = json.loads(e.to_json())
+        del plain["directions"]
+        path = tmp_path / "old.json"
+        path.write_text(json.dumps(plain))
+        assert sl.load(path).directions is None
+
+    def test_explanations_turned_differently_are_not_combined_group_by_group(self):
+        model, _ = two_waves()
+        e = aligned(model, X, n_samples=256)
+        other = dataclasses.replace(e, directions=-e.directions)
+        with pytest.warns(sl.errors.ErrorsAdded):
+            assert (e - other).groups is None
