@@ -1,8 +1,11 @@
 """Alignment: draws turned, row by row, so that their first coordinates lie where the model varies most.
 
 A scrambled net fills its first coordinates best, and the gradients of a trained model vary along few directions. A
-small pilot finds them: its gradients span them. The pilot only turns the draws and is not averaged in, so that turned
-draws are as normal, and estimates as unbiased, as before.
+small pilot finds them: its gradients span them, or quotients of differences where a model has no gradients. The pilot
+only turns the draws and is not averaged in, so that turned draws are as normal, and estimates as unbiased, as before.
+
+Least squares gains once more when it fits curves along the first coordinates besides the line: polynomials that are
+uncorrelated with every line over the neighbourhood, so that they take up noise and leave the slope what it is.
 """
 
 from __future__ import annotations
@@ -14,7 +17,16 @@ import numpy as np
 from ._types import Array, Indices, Points
 
 PILOT = 16
-"""Draws of the pilot, in pairs z, −z."""
+"""Draws of a pilot that asks for gradients, in pairs z, −z."""
+
+VALUE_PILOT = 8
+"""Draws of a pilot that asks for values, each with a step along every axis."""
+
+STEP = 0.5
+"""Length of those steps, in units of draws: long enough to see the jumps of trees."""
+
+CURVED, TWISTED = 5, 3
+"""Leading coordinates that get terms of degree 2, and of degrees 3 and 5."""
 
 DIRECTIONS = 5
 """Directions that are put first; on trained networks more of them gained nothing."""
@@ -39,6 +51,49 @@ def leading_directions(gradients: Array) -> Array:
     is_real = (length > NOISE * length[:, :1]) & (length > 0)
     directions = np.linalg.qr(spanned).Q.swapaxes(1, 2)
     return np.where(np.logical_and.accumulate(is_real, axis=1)[:, :, None], directions, 0.0)
+
+
+def pilot_size(needs: str, d: int) -> int:
+    """Points that a pilot evaluates around a row."""
+    return PILOT if needs == "gradients" else VALUE_PILOT * (d + 1)
+
+
+def with_steps(z: Array) -> Array:
+    """Each draw (p, d), and a step from it along each axis: (p·(d + 1), d)."""
+    d = z.shape[1]
+    return (z[:, None] + np.concatenate([np.zeros((1, d)), STEP * np.eye(d)])).reshape(-1, d)
+
+
+def quotients(values: Array) -> Array:
+    """Slopes (..., p, d) between draws and the steps from them, from values (..., p·(d + 1)) at both."""
+    by_draw = values.reshape(*values.shape[:-1], VALUE_PILOT, -1)
+    return (by_draw[..., 1:] - by_draw[..., :1]) / STEP
+
+
+def with_curves(z: Array) -> Array:
+    """Draws (..., d), and polynomials of their first coordinates: (..., d + c).
+
+    Hermite polynomials and products of them: of mean 0 and variance 1 for normal draws, and uncorrelated with each
+    other and with the draws.
+    """
+    curved, twisted = (range(min(most, z.shape[-1])) for most in (CURVED, TWISTED))
+    second = {i: (z[..., i] ** 2 - 1) / np.sqrt(2) for i in curved}
+    terms = [*second.values(), *(z[..., i] * z[..., j] for i in curved for j in range(i))]
+    for i in twisted:
+        terms.append((z[..., i] ** 3 - 3 * z[..., i]) / np.sqrt(6))
+        terms.append((z[..., i] ** 5 - 10 * z[..., i] ** 3 + 15 * z[..., i]) / np.sqrt(120))
+        terms.extend(second[i] * z[..., j] for j in twisted if j != i)
+    return np.concatenate([z, np.stack(terms, axis=-1)], axis=-1)
+
+
+def count_with_curves(d: int) -> int:
+    """Terms of `with_curves`."""
+    return with_curves(np.zeros((1, d))).shape[1]
+
+
+def enough_for_curves(d: int) -> int:
+    """Draws from which on fitting curves, too, is no strain: four for each unknown."""
+    return 4 * (count_with_curves(d) + 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ._validate import check_choice, check_number, check_range
+from .alignment import pilot_size
 from .designs import DESIGNS, SOBOL_FEATURES
 from .errors import InvalidArgument, WrongType
 from .estimators import CLime, Differences, Estimator, Lime, SmoothGrad, Stein
@@ -17,13 +18,24 @@ METHODS: dict[str, Callable[[], Estimator]] = {
 BASIS_FEATURES = 1_024
 """Up to here a random orthonormal basis costs less than the model calls along it."""
 
+ALIGNED_FEATURES = {"gradients": 1_024, "values": 128}
+"""Up to here draws are turned to where the model varies most. A pilot of values costs eight points per feature."""
+
 NET_FEATURES = {"gradients": 10, "values": 16}
 """Up to here eight scrambled nets are taken, beyond it pairs in orthonormal bases: with more features nets gain less,
 and pairs have 32 groups behind their radius. `benchmarks/bench_designs.py` has the table for gradients."""
 
 
-def choose_method(method: str | Estimator, *, has_gradients: bool, d: int) -> Estimator:
-    """The estimator asked for; `auto` takes gradients where there are any, else differences."""
+def choose_method(
+    method: str | Estimator,
+    *,
+    has_gradients: bool,
+    d: int,
+    n: int | None = None,
+    design: str = "auto",
+    may_turn: bool = True,
+) -> Estimator:
+    """The estimator asked for; `auto` takes gradients where there are any, else what n draws are best used for."""
     if not isinstance(method, str):
         if getattr(method, "name", None) not in METHODS or isinstance(method, type):
             msg = f"method must be one of {_listed()}, or settings such as CLime(ridge=0.1); got {method!r}"
@@ -32,6 +44,8 @@ def choose_method(method: str | Estimator, *, has_gradients: bool, d: int) -> Es
     if method == "auto":
         if has_gradients:
             return SmoothGrad()
+        if design != "auto" or (may_turn and _can_align("values", d, n)):
+            return CLime()
         return Differences() if d <= BASIS_FEATURES else CLime()
     if method == "exact":
         msg = "method='exact' draws nothing, and this needs draws; choose from " + ", ".join(map(repr, METHODS))
@@ -94,13 +108,17 @@ def choose_design(design: str, method: Estimator, *, d: int, n: int, may_turn: b
             msg = f"method {method.name!r} cannot use design {design!r}; it can use {usable}"
             msg += "; leave design out" if method.name == "differences" else ""
             raise InvalidArgument(msg)
+        if design == "aligned" and _has_penalty(method):
+            msg = "design='aligned' fits without a penalty; leave ridge out, or use design='sobol'"
+            raise InvalidArgument(msg)
         return design
     if len(method.designs) == 1:
         return method.designs[0]
     small = "orthogonal" if "orthogonal" in method.designs and d <= BASIS_FEATURES else "antithetic"
     if d > SOBOL_FEATURES or n < 256:
         return small
-    if may_turn and "aligned" in method.designs and d <= BASIS_FEATURES:
+    is_plain = "aligned" in method.designs and not _has_penalty(method)
+    if may_turn and is_plain and _can_align(method.needs, d, n):
         return "aligned"
     if d < 3 or d > NET_FEATURES[method.needs]:
         # eight nets in one or two dimensions show too little of the tails: where f grows like exp(s), 95% radii
@@ -109,6 +127,15 @@ def choose_design(design: str, method: Estimator, *, d: int, n: int, may_turn: b
     if method.name in ("clime", "lime") and n < 2_048:
         return small
     return "sobol"
+
+
+def _has_penalty(method: Estimator) -> bool:
+    return bool(getattr(method, "ridge", 0.0))
+
+
+def _can_align(needs: str, d: int, n: int | None) -> bool:
+    """Whether n draws, or as many as it takes, are enough for a pilot to be worth its price."""
+    return d <= ALIGNED_FEATURES[needs] and (n is None or n >= max(256, pilot_size(needs, d)))
 
 
 def _listed() -> str:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ._validate import check_choice, check_count, check_fraction, check_number
+from .alignment import enough_for_curves
 from .choices import certify_method, choose_design, choose_method
 from .designs import DESIGNS, Design
 from .errors import InvalidArgument, LostPrecision, NoGradients, NotConverged, TooFewDraws
@@ -222,7 +223,8 @@ def prepare(
         )
     else:
         _refuse_bounds(output_range, gradient_bound)
-        estimator = choose_method(method, has_gradients=has_gradients, d=d)
+        asked = None if n_samples is None else check_count(n_samples, "n_samples")
+        estimator = choose_method(method, has_gradients=has_gradients, d=d, n=asked, design=design, may_turn=may_turn)
     if estimator.needs == "gradients" and not has_gradients:
         msg = (
             f"{estimator.name} needs gradients; a {type(model).__name__} gives only values."
@@ -335,6 +337,8 @@ def _budget(
             )
             raise TooFewDraws(msg)
         return chosen, (n,)
+    if chosen.is_aligned and method.needs == "values":
+        fewest = min(max(fewest, enough_for_curves(d)), max(fewest, chosen.below(cap, d)))
     first = chosen.whole(max(FIRST_LOOK, fewest), d)
     last = chosen.below(cap, d)
     if last < first:

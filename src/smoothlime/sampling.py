@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -17,7 +18,18 @@ import numpy as np
 from ._progress import Progress
 from ._types import Array, Flags, Indices, Points
 from ._version import versions
-from .alignment import PILOT, Turns, leading_directions
+from .alignment import (
+    PILOT,
+    VALUE_PILOT,
+    Turns,
+    count_with_curves,
+    enough_for_curves,
+    leading_directions,
+    pilot_size,
+    quotients,
+    with_curves,
+    with_steps,
+)
 from .designs import Chunk, Design, Layout, Stream, pilot_draws
 from .estimators import Batch, Estimate, Estimator, GroupedDraws
 from .estimators.certified import Certifying
@@ -34,7 +46,7 @@ STATE_BYTES = 2**28
 """Size of the sums held at once; more rows than fit are explained panel by panel."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Job:
     """All decisions made, f(x) known, nothing drawn yet."""
 
@@ -71,6 +83,26 @@ class Job:
     def stream(self, row: int | None) -> Stream:
         """The draws of one row, or those that all rows share."""
         return self.design.stream(len(self.factor.free), self.seed, row)
+
+    @property
+    def pilot(self) -> int:
+        """Points of each row that are evaluated before the draws."""
+        return pilot_size(self.method.needs, len(self.factor.free)) if self.design.is_aligned else 0
+
+    @property
+    def fits_curves(self) -> bool:
+        """Whether least squares fits curves along the first coordinates, besides the line."""
+        is_fit = self.design.is_aligned and self.method.needs == "values"
+        return is_fit and self.stopping.looks[0] >= enough_for_curves(len(self.factor.free))
+
+    @cached_property
+    def seen(self) -> Factor:
+        """The neighbourhood as the estimator sees it: where draws are turned, it fits the draws as they were."""
+        if not self.design.is_aligned or self.method.needs == "gradients":
+            return self.factor
+        terms = len(self.factor.free)
+        terms = count_with_curves(terms) if self.fits_curves else terms
+        return Factor(terms, np.arange(terms), np.ones(terms))
 
     def steps(self, z: Any) -> Points:
         """The steps (..., f) that draws lead to, in the model's floating type."""
@@ -117,6 +149,7 @@ class _Source:
     directions: Array | None
     """(r, k, f) that draws are turned to, where they are"""
     turns: Turns | None
+    shifts: Turns | None
     """From draws to what turning them adds to their steps, in the model's floating type"""
 
     @classmethod
@@ -124,11 +157,10 @@ class _Source:
         """Draws from their beginning; a pilot is drawn first, where the design wants one."""
         streams = [job.stream(None)] if job.is_shared else [job.stream(int(row)) for row in rows]
         if not job.design.is_aligned:
-            return cls(job, streams, None, None)
+            return cls(job, streams, None, None, None)
         directions = _pilot(job, target, rows)
         turns = Turns.onto(directions)
-        steps = Turns(turns.inward.astype(job.dtype), job.steps(turns.outward))
-        return cls(job, streams, directions, steps)
+        return cls(job, streams, directions, turns, Turns(turns.inward.astype(job.dtype), job.steps(turns.outward)))
 
     def draw(self, chunk: Chunk, part: slice = slice(None)) -> GroupedDraws:
         """The next draws (ρ, g, b, d) of some of the streams."""
@@ -138,32 +170,58 @@ class _Source:
     def steps(self, draws: GroupedDraws, part: slice) -> Points:
         """The steps (ρ, n, f) that draws lead to around some of the rows."""
         steps = draws.steps(self.job.steps)
-        if self.turns is None:
+        if self.shifts is None:
             return steps
-        return steps + self.turns.rows(part).shift(draws.flat.astype(self.job.dtype, copy=False))
+        return steps + self.shifts.rows(part).shift(draws.flat.astype(self.job.dtype, copy=False))
+
+    def seen(self, draws: GroupedDraws) -> GroupedDraws:
+        """Draws as the estimator sees them."""
+        return GroupedDraws(with_curves(draws.z), is_shared=draws.is_shared) if self.job.fits_curves else draws
+
+    def turned(self, estimate: Estimate, t: int) -> Estimate:
+        """Slopes along the features, where an estimator has seen draws as they were before they were turned."""
+        if self.turns is None or self.job.method.needs == "gradients":
+            return estimate
+        factor = self.job.factor
+        d = len(factor.free)
+        turns = self.turns.rows(np.repeat(np.arange(len(self.turns.inward)), t))
+        return dataclasses.replace(
+            estimate,
+            values=factor.unwhiten(turns.of(estimate.values[:, None, :d])[:, 0]),
+            pseudo=factor.unwhiten(turns.of(estimate.pseudo[:, :, :d])),
+            resolution=estimate.resolution[:, :1] * factor.unwhitened_scale,
+        )
 
     def rows(self, kept: Indices) -> _Source:
         """Draws of some of the rows, as far as they are."""
         streams = self.streams if self.job.is_shared else [self.streams[row] for row in kept]
-        return dataclasses.replace(self, streams=streams, turns=None if self.turns is None else self.turns.rows(kept))
+        turns, shifts = (None if each is None else each.rows(kept) for each in (self.turns, self.shifts))
+        return _Source(self.job, streams, self.directions, turns, shifts)
 
 
 def _pilot(job: Job, target: Target, rows: Indices) -> Array:
     """Directions (r, k, f), in units of draws, that the model varies along most around each row."""
     d, t = len(job.factor.free), target.weights.shape[1]
+    has_gradients = job.method.needs == "gradients"
+    count = PILOT if has_gradients else VALUE_PILOT
     found = []
-    block = max(1, job.evaluation.batch_size // PILOT)
+    block = max(1, job.evaluation.batch_size // job.pilot)
     for start in range(0, len(rows), block):
         part = rows[start : start + block]
         keys = [None] if job.is_shared else part
-        z = np.stack([pilot_draws(PILOT, d, job.seed, None if key is None else int(key)) for key in keys])
+        z = np.stack([pilot_draws(count, d, job.seed, None if key is None else int(key)) for key in keys])
+        if not has_gradients:
+            z = np.stack([with_steps(each) for each in z])
         draws = GroupedDraws(z[:, None], is_shared=job.is_shared)
         batch = _evaluate(job, target.weights[part], part, draws, job.steps(z))
-        gradients = job.factor.whiten(batch.gradients.astype(np.float64)).reshape(len(part), t, PILOT, d)
+        if has_gradients:
+            gradients = job.factor.whiten(batch.gradients.astype(np.float64)).reshape(len(part), t, count, d)
+        else:
+            gradients = quotients(batch.values.reshape(len(part), t, -1))
         # targets share their draws: each has the same say in where these are turned
         size = np.linalg.norm(gradients, axis=(2, 3), keepdims=True)
         gradients = np.divide(gradients, size, out=np.zeros_like(gradients), where=size > 0)
-        found.append(leading_directions(gradients.reshape(len(part), t * PILOT, d)))
+        found.append(leading_directions(gradients.reshape(len(part), t * count, d)))
     return np.concatenate(found)
 
 
@@ -220,7 +278,7 @@ class _Look:
 
 def _panels(job: Job, r: int, t: int) -> list[Indices]:
     """Rows in runs whose sums fit in STATE_BYTES; independent draws need their own Gram matrices."""
-    d, g = len(job.factor.free), job.groups
+    d, g = len(job.seen.free), job.groups
     per_row = 8 * g * d * t * (1 if job.is_shared else d + 1)
     per_row += 8 * (d + 1) ** 2 * t * isinstance(job.method, Certifying)  # the pilot's least squares
     size = max(1, STATE_BYTES // per_row)
@@ -230,7 +288,7 @@ def _panels(job: Job, r: int, t: int) -> list[Indices]:
 def _sample(job: Job, target: Target, rows: Indices, found: _Found, watch: Progress) -> None:
     """Draw from look to look; rows that have reached their tolerance leave, the others go on."""
     t = target.weights.shape[1]
-    state = job.method.start(len(rows) * t, job.groups, job.factor, is_shared=job.is_shared)
+    state = job.method.start(len(rows) * t, job.groups, job.seen, is_shared=job.is_shared)
     source = _Source.of(job, target, rows)
     if source.directions is not None:
         found.turn(_with_targets(rows, t), np.repeat(source.directions, t, axis=0))
@@ -244,7 +302,7 @@ def _sample(job: Job, target: Target, rows: Indices, found: _Found, watch: Progr
             state.merge()
         _advance(job, target, rows, state, source, job.layout(n).chunks(drawn, n, job.evaluation.batch_size), watch)
         drawn = n
-        look = _look(job, state, n)
+        look = _look(job, state, n, source, t)
         is_last = n == job.stopping.looks[-1]
         done = look.is_reached.reshape(-1, t).all(axis=1) | is_last  # a row goes on until all its targets are there
         found.record(_with_targets(rows[done], t), _with_targets(np.flatnonzero(done), t), look)
@@ -270,21 +328,23 @@ def _advance(
     t = target.weights.shape[1]
     for chunk in chunks:
         shared = source.draw(chunk) if job.is_shared else None
+        shared_seen = shared and source.seen(shared)
         block = max(1, job.evaluation.batch_size // chunk.n)
         for start in range(0, len(rows), block):
             part = slice(start, min(len(rows), start + block))
             draws = shared or source.draw(chunk, part)
-            batch = _evaluate(job, target.weights[rows[part]], rows[part], draws, source.steps(draws, part))
+            seen = shared_seen or source.seen(draws)
+            batch = _evaluate(job, target.weights[rows[part]], rows[part], seen, source.steps(draws, part))
             job.method.update(state, slice(part.start * t, part.stop * t), chunk.groups, batch)
             watch.advance((part.stop - part.start) * chunk.n)
-        if shared:
-            job.method.update_shared(state, chunk.groups, shared)
+        if shared_seen:
+            job.method.update_shared(state, chunk.groups, shared_seen)
 
 
-def _look(job: Job, state: Any, n: int) -> _Look:
+def _look(job: Job, state: Any, n: int, source: _Source, t: int) -> _Look:
     """Estimates after n draws, with the error bound that holds over all planned looks."""
     sizes = job.layout(n).sizes(n)
-    estimate = job.method.finish(state, sizes, job.factor)
+    estimate = source.turned(job.method.finish(state, sizes, job.seen), t)
     miss, radius = job.stopping.miss, None
     if isinstance(job.method, Certifying):
         estimate, radius = job.method.certify(state, estimate, job.factor, n, miss)
@@ -314,7 +374,7 @@ def _with_targets(rows: Indices, t: int) -> Indices:
 
 def _evaluate(job: Job, weights: Array, rows: Indices, draws: GroupedDraws, steps: Points) -> Batch:
     """The model's answers at rows × draws, for each target: values (r·t, g, b) and perhaps gradients."""
-    _, g, b, d = draws.z.shape
+    g, b = draws.z.shape[1:3]
     r, t, k = weights.shape
     points, where = _points(job, rows, steps)
     if job.method.needs == "values":
@@ -326,9 +386,9 @@ def _evaluate(job: Job, weights: Array, rows: Indices, draws: GroupedDraws, step
     for i in range(t):
         values, found = _with_gradients(job, points, weights[:, i], where)
         scalars[:, i] = (values.reshape(r, g * b, k) @ weights[:, i, :, None]).reshape(r, g, b)
-        gradients[i] = found.reshape(r, 1, g, b, d)
+        gradients[i] = found.reshape(r, 1, g, b, -1)
     stacked = gradients[0] if t == 1 else np.concatenate(gradients, axis=1)
-    return Batch(_repeated(draws, t), scalars.reshape(r * t, g, b), stacked.reshape(r * t, g, b, d))
+    return Batch(_repeated(draws, t), scalars.reshape(r * t, g, b), stacked.reshape(r * t, g, b, -1))
 
 
 def evaluate_outputs(job: Job, weights: Array, row: int, draws: GroupedDraws) -> tuple[Array, Array]:
@@ -384,7 +444,7 @@ def _explanation(
         radius=found.radius[which],
         converged=found.converged[which],
         n_samples=n,
-        n_evaluations=n + 2 + PILOT * job.design.is_aligned,
+        n_evaluations=n + 2 + job.pilot,
         degrees_of_freedom=groups.degrees_of_freedom,
         feature_names=job.subject.feature_names,
         output_name=name,

@@ -20,7 +20,8 @@ class CLime:
 
     $$ (\hat\Sigma + \lambda I)^{-1}\,\widehat{\mathrm{Cov}}(a, f(a)) $$
 
-    Needs predictions only, and is right for discontinuous models too.
+    Needs predictions only, and is right for discontinuous models too. On aligned draws the fit has curves along the
+    leading directions besides the line: they are uncorrelated with it over the neighbourhood and only take up noise.
 
     Parameters
     ----------
@@ -31,7 +32,7 @@ class CLime:
 
     name: ClassVar[str] = "clime"
     needs: ClassVar[Literal["values", "gradients"]] = "values"
-    designs: ClassVar[tuple[str, ...]] = ("iid", "antithetic", "orthogonal", "sobol")
+    designs: ClassVar[tuple[str, ...]] = ("iid", "antithetic", "orthogonal", "sobol", "aligned")
 
     ridge: float = 0.0
 

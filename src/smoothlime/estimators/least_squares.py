@@ -15,7 +15,7 @@ from .._types import Array, Flags, Indices
 from ..errors import SingularFit
 from ..neighbourhood import Factor
 from ..uncertainty.jackknife import pseudo_values
-from .base import Batch, Estimate, GroupedDraws, Rows, ValueSums, leave_one_out
+from .base import Batch, Estimate, GroupedDraws, Rows, ValueSums, leave_one_out, merge_groups
 
 Fit = Callable[[Array, Array], tuple[Array, Flags | None]]
 """Cov z (ρ, g, d, d) and Cov(z, f) (r, g, d) to slopes v (r, g, d), and the features that were kept or None for all."""
@@ -65,6 +65,12 @@ class Sums:
             self.total, self.gram = self.total[rows], self.gram[rows]
         if self.weights is not None:
             self.weights.keep(rows, is_shared=self.is_shared)
+
+    def merge(self) -> None:
+        """Make one group of each two."""
+        self.values.merge()
+        for sums in (self.cross, self.total, self.gram):
+            merge_groups(sums)
 
     def add_values(self, rows: Rows, groups: slice, batch: Batch, weights: Array | None = None) -> None:
         """Add the products of draws and values, with weights (ρ, g, b)."""
