@@ -23,14 +23,15 @@ def combine(one: Explanation, sign: float, other: Explanation) -> Explanation:
         assert other.groups is not None
         groups = one.groups.plus(other.groups.times(sign))
     if groups is None and not (one.is_exact or other.is_exact):  # what has no error adds none
+        is_turned = one.directions is not None
         how = (
-            "draws that are not turned to each model, such as design='orthogonal',"
-            if one.directions is not None
-            else ""
+            "design='orthogonal', whose draws are not turned to each row, and"
+            if is_turned
+            else "the same method, design,"
         )
         msg = (
-            "these explanations come from different draws; their errors are added, not combined. Explain both with"
-            f" {how or 'the same method, design,'} seed and n_samples to combine them exactly"
+            "these explanations come from different draws; their errors are added, not combined."
+            f" Explain both with {how}{' the same' * is_turned} seed and n_samples to combine them exactly"
         )
         warnings.warn(msg, ErrorsAdded, stacklevel=3)
     word = "−" if sign < 0 else "+"

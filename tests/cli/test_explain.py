@@ -46,7 +46,7 @@ def test_rows_are_explained_into_a_file(folder, suffix):
     out = folder / f"explained.{suffix}"
     done = explain(folder, "line", "-o", str(out))
     assert done.exit_code == 0, done.output
-    assert done.output == f"wrote {out}: 3 rows, differences, differences draws, seed 0\n"
+    assert done.output == f"wrote {out}: 3 rows, clime, aligned draws, seed 0\n"
     e = sl.load(out)
     np.testing.assert_allclose(e.values, [[3, -1]] * 3, atol=1e-9)
     assert e.feature_names == ("age", "debt")

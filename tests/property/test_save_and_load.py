@@ -14,7 +14,12 @@ from smoothlime import errors
 from smoothlime import testing as known
 
 METHODS = (sl.SmoothGrad(), sl.CLime(), sl.CLime(ridge=0.1), sl.Stein(), sl.Differences())
-PLAIN = [(method, design) for method in METHODS for design in method.designs]
+PLAIN = [
+    (method, design)
+    for method in METHODS
+    for design in method.designs
+    if not (design == "aligned" and getattr(method, "ridge", 0))  # which are refused together
+]
 CERTIFIED = [(sl.SmoothGrad(), "certified"), (sl.CLime(), "certified"), (sl.Stein(), "certified")]
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)  # any character; surrogates are no text
 ANY_NUMBER = st.floats(width=64)
@@ -81,7 +86,8 @@ def test_what_is_saved_is_loaded_equal_to_the_bit(assert_same, e, suffix):
     assert_same(e, again)
     assert_same(0.3 * e, 0.3 * again)
     if e.groups is not None and len(e) and e.provenance.draws == "shared":
-        assert_same(e - e[[0] * len(e)], again - e[[0] * len(e)])  # loaded and fresh: the same draws
+        other = e if e.directions is not None else e[[0] * len(e)]  # rows that are turned apart do not combine
+        assert_same(e - other, again - other)  # loaded and fresh: the same draws
     if e.groups is not None and len(e) and np.isfinite(e.x).all():
         assert_same(e.perturbations(0), again.perturbations(0))
 

@@ -8,8 +8,8 @@ import pytest
 
 import smoothlime as sl
 from smoothlime import testing as known
-from smoothlime.alignment import DIRECTIONS, PILOT, Turns, leading_directions
-from smoothlime.designs import PARTS
+from smoothlime.alignment import DIRECTIONS, PILOT, Turns, count_with_curves, leading_directions, with_curves
+from smoothlime.designs import DESIGNS, PARTS
 
 V = np.array([0.7, -0.5, 0.3, 0.2])
 X = np.array([0.2, -0.2, 0.2, 0.1])
@@ -235,3 +235,86 @@ class TestTogether:
         other = dataclasses.replace(e, directions=-e.directions)
         with pytest.warns(sl.errors.ErrorsAdded):
             assert (e - other).groups is None
+
+
+class TestLeastSquares:
+    def test_curves_are_uncorrelated_with_each_other_and_with_every_line(self):
+        """Products of Gauss–Hermite rules integrate these polynomials exactly."""
+        nodes, weights = np.polynomial.hermite_e.hermegauss(8)
+        d = 3
+        z = np.stack(np.meshgrid(*[nodes] * d, indexing="ij"), axis=-1).reshape(-1, d)
+        weight = np.prod(np.stack(np.meshgrid(*[weights / weights.sum()] * d, indexing="ij")), axis=0).reshape(-1)
+        terms = with_curves(z)
+        assert terms.shape[1] == count_with_curves(d) == 3 + 6 + 6 + 6
+        np.testing.assert_allclose(weight @ terms, 0, atol=1e-12)
+        np.testing.assert_allclose(terms.T @ (weight[:, None] * terms), np.eye(21), atol=1e-11)
+
+    def test_it_is_least_squares_with_curves_on_the_draws_before_they_are_turned(self):
+        f = known.Sine(V, 0.3)
+        e = sl.explain(f.values, X, method="clime", design="aligned", sigma=FULL, n_samples=256)
+        base = DESIGNS["aligned"].stream(4, 0).take(256)
+        terms = np.column_stack([np.ones(256), with_curves(base)])
+        fit = np.linalg.lstsq(terms, f.values(e.perturbations())[:, 0], rcond=None)[0][1:5]
+        turned = Turns.onto(e.directions).of(fit[None, None])[0, 0]
+        np.testing.assert_allclose(e.values[0], np.linalg.solve(e.factor.lower.T, turned), rtol=1e-9)
+
+    def test_what_the_curves_can_follow_costs_little(self):
+        cubic = lambda a: (a @ V) ** 3 - (a @ V) ** 2 + a @ [1.0, 2.0, 3.0, 4.0]
+        e = sl.explain(cubic, X, sigma=0.5, n_samples=256)
+        assert (e.method, e.design) == ("clime", "aligned")
+        s, spread = X @ V, 0.25 * V @ V
+        truth = (3 * (s**2 + spread) - 2 * s) * V + [1.0, 2.0, 3.0, 4.0]
+        plain = sl.explain(cubic, X, sigma=0.5, n_samples=256, method="clime", design="sobol")
+        assert np.abs(e.values - truth).max() < 0.05 * np.abs(plain.values - truth).max()
+
+    @pytest.mark.parametrize("n", [256, 2_048])
+    @pytest.mark.parametrize(
+        "function",
+        [known.Step(V, 0.1), known.Sine(8 * V), known.Absolute(V, 0.05), known.Exponential(V), known.Probit(6 * V)],
+        ids=["step", "fast wave", "kink", "growing", "steep"],
+    )
+    def test_errors_do_not_say_less_than_there_is(self, function, n):
+        rows = np.repeat(X[None], 600, axis=0)
+        around = sl.Neighbourhood(0.8)
+        e = sl.explain(
+            function.values, rows, method="clime", design="aligned", sigma=around, n_samples=n, draws="independent"
+        )
+        truth = function.slopes(X, around)
+        actual = ((e.values - truth) ** 2).sum(axis=1)
+        said = (e.standard_error**2).sum(axis=1)
+        scatter = np.hypot(actual.std(), said.std()) / np.sqrt(len(e))
+        assert said.mean() >= 0.9 * actual.mean() - 4 * scatter
+        lower, upper = e.interval()
+        # 600 repeats: a true 95% would fall below this once in 10,000 tests
+        assert ((lower <= truth) & (truth <= upper)).mean(axis=0).min() >= 0.95 - 4 * np.sqrt(0.95 * 0.05 / 600)
+
+    def test_without_room_for_curves_it_fits_the_line_alone(self):
+        e = sl.explain(known.Sine(V).values, X, method="clime", design="aligned", n_samples=64)
+        base = DESIGNS["aligned"].stream(4, 0).take(64)
+        fit = np.linalg.lstsq(np.column_stack([np.ones(64), base]), known.Sine(V).values(e.perturbations())[:, 0])[0]
+        np.testing.assert_allclose(e.values, Turns.onto(e.directions).of(fit[None, None, 1:])[:, 0], rtol=1e-9)
+
+    def test_the_pilot_is_counted(self):
+        e = sl.explain(known.Sine(V).values, X, n_samples=256)
+        assert e.n_evaluations[0] == 256 + 8 * 5 + 2
+
+    def test_outputs_share_their_draws(self):
+        model = lambda a: np.column_stack([np.sin(a @ V), np.cos(a @ V[::-1])])
+        one, other = sl.explain_outputs(model, X, n_samples=512).values()
+        both = sl.explain(lambda a: model(a) @ [1.0, -1.0], X, n_samples=512)
+        difference = one - other
+        assert difference.groups is not None
+        assert (np.abs(difference.values - both.values) <= 5 * (both.standard_error + difference.standard_error)).all()
+
+    def test_a_penalty_is_refused(self):
+        with pytest.raises(sl.errors.InvalidArgument, match="leave ridge out"):
+            sl.explain(known.Sine(V).values, X, method=sl.CLime(ridge=0.1), design="aligned")
+
+    def test_looks_merge_their_groups(self):
+        given = {"method": "clime", "design": "aligned", "sigma": 0.5}
+        looked = sl.explain(known.Sine(3 * V).values, X, rtol=0.02, atol=0.0, **given)
+        n = int(looked.n_samples[0])
+        assert n > 512
+        at_once = sl.explain(known.Sine(3 * V).values, X, n_samples=n, **given)
+        np.testing.assert_allclose(looked.values, at_once.values, rtol=1e-10)
+        np.testing.assert_allclose(looked.standard_error, at_once.standard_error, rtol=1e-6)

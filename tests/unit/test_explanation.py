@@ -14,7 +14,8 @@ F, G = known.Sine(V, 0.3), known.Probit(2 * V[::-1], 0.1)
 
 
 def explain(function=F, x=X, **more):
-    return sl.explain(function, x, **{"sigma": 0.6, "n_samples": 512, "method": "clime", **more})
+    settings = {"sigma": 0.6, "n_samples": 512, "method": "clime", "design": "orthogonal"}
+    return sl.explain(function, x, **settings | more)
 
 
 class TestNumbers:
@@ -354,16 +355,18 @@ def test_automatic_choices_are_recorded(elu_network):
             sl.explain(elu_network, X, target=0),
             sl.explain(elu_network, X, target=0, n_samples=100),
             sl.explain(F.values, X),
-            sl.explain(F.values, X, method="clime", n_samples=1_000),
-            sl.explain(F.values, X, method="clime"),
+            sl.explain(F.values, X, n_samples=100),
+            sl.explain(F.values, X, method=sl.CLime(ridge=0.1), n_samples=1_000),
+            sl.explain(F.values, X, method=sl.CLime(ridge=0.1)),
         )
     }
     assert chosen == {
         ("smoothgrad", "aligned"),
         ("smoothgrad", "orthogonal"),
+        ("clime", "aligned"),
         ("differences", "differences"),
-        ("clime", "orthogonal"),
         ("clime", "sobol"),
+        ("clime", "orthogonal"),
     }
 
 

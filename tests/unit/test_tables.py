@@ -190,8 +190,8 @@ class TestAfterwards:
     FRAME = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "t": ["x", "y"]})
 
     def test_sums_of_explanations_of_tables_keep_their_rows(self):
-        one = sl.explain(lambda t: t["a"] ** 2 + t["b"], self.FRAME, n_samples=512)
-        two = sl.explain(lambda t: t["a"] * t["b"], self.FRAME, n_samples=512)
+        one = sl.explain(lambda t: t["a"] ** 2 + t["b"], self.FRAME, n_samples=512, design="orthogonal")
+        two = sl.explain(lambda t: t["a"] * t["b"], self.FRAME, n_samples=512, design="orthogonal")
         apart = one - two
         np.testing.assert_array_equal(apart.x, one.x)
         np.testing.assert_array_equal(apart.perturbations(1), one.perturbations(1))

@@ -17,6 +17,9 @@ from ..neighbourhood import Factor
 from ..uncertainty.jackknife import pseudo_values
 from .base import Batch, Estimate, GroupedDraws, Rows, ValueSums, leave_one_out, merge_groups
 
+ROUNDING = 1e-13
+"""Share of the variance below which nothing is left of it: a difference of sums is no more precise."""
+
 Fit = Callable[[Array, Array], tuple[Array, Flags | None]]
 """Cov z (ρ, g, d, d) and Cov(z, f) (r, g, d) to slopes v (r, g, d), and the features that were kept or None for all."""
 
@@ -144,7 +147,8 @@ def estimate(sums: Sums, sizes: Array, factor: Factor, fitted: Fitted) -> Estima
     """Slopes, and what each group says of them, where every draw counts alike."""
     n = sizes.sum()
     variance = sums.values.variance(sizes)
-    residual = np.maximum(variance * (n - 1) / n - fitted.explained, 0.0)
+    residual = variance * (n - 1) / n - fitted.explained
+    residual = np.where(residual > ROUNDING * variance, residual, 0.0)
     return Estimate(
         values=fitted.slopes,
         pseudo=pseudo_values(fitted.slopes, fitted.slopes_without, sizes),

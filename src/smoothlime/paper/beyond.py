@@ -167,7 +167,7 @@ def _ratios(study: Study, name: str) -> dict[str, Any]:
     everyone = np.concatenate([rows, *(rows + distance * away for distance in DISTANCES)])
     e = explain(
         study.network(name).model, everyone, method="smoothgrad", target=TARGET, sigma=1.0,
-        n_samples=min(4_096, study.scale.most_draws), seed=study.seed, progress=False,
+        n_samples=min(4_096, study.scale.most_draws), design="orthogonal", seed=study.seed, progress=False,
     )  # fmt: skip
     by_distance = e.values.reshape(len(DISTANCES) + 1, *rows.shape)
     moved = np.linalg.norm(by_distance[1:] - by_distance[0], axis=2) / np.array(DISTANCES)[:, None]
@@ -342,7 +342,8 @@ def _linearity(study: Study, name: str) -> float:
     worst = 0.0
     for method in METHODS:
         settings: dict[str, Any] = {
-            "method": method, "sigma": 1.0, "target": TARGET, "n_samples": 512, "seed": study.seed, "progress": False
+            "method": method, "sigma": 1.0, "target": TARGET, "n_samples": 512, "design": "orthogonal",
+            "seed": study.seed, "progress": False,
         }  # fmt: skip
         f, g, both = (explain(model, rows, **settings) for model in (good, weak, _Mix(good, weak)))
         worst = max(worst, float(np.abs((2 * f - g).values - both.values).max() / np.abs(both.values).max()))
