@@ -91,11 +91,6 @@ def count_with_curves(d: int) -> int:
     return with_curves(np.zeros((1, d))).shape[1]
 
 
-def enough_for_curves(d: int) -> int:
-    """Draws from which on fitting curves, too, is no strain: four for each unknown."""
-    return 4 * (count_with_curves(d) + 1)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Turns:
     """Orthogonal maps of draws, one per row: z ↦ z + (z·inward)·outward."""

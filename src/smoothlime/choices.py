@@ -44,7 +44,10 @@ def choose_method(
     if method == "auto":
         if has_gradients:
             return SmoothGrad()
-        if design != "auto" or (may_turn and _can_align("values", d, n)):
+        with_curves = CLime(curves=True)
+        if may_turn and design in ("auto", "aligned") and _can_align(with_curves, d, n):
+            return with_curves
+        if design != "auto":
             return CLime()
         return Differences() if d <= BASIS_FEATURES else CLime()
     if method == "exact":
@@ -108,17 +111,22 @@ def choose_design(design: str, method: Estimator, *, d: int, n: int, may_turn: b
             msg = f"method {method.name!r} cannot use design {design!r}; it can use {usable}"
             msg += "; leave design out" if method.name == "differences" else ""
             raise InvalidArgument(msg)
-        if design == "aligned" and _has_penalty(method):
+        if design == "aligned" and getattr(method, "ridge", False):
             msg = "design='aligned' fits without a penalty; leave ridge out, or use design='sobol'"
+            raise InvalidArgument(msg)
+        if design != "aligned" and getattr(method, "curves", False):
+            msg = f"curves follow the leading directions of aligned draws; got design={design!r}. Use design='aligned'"
             raise InvalidArgument(msg)
         return design
     if len(method.designs) == 1:
         return method.designs[0]
+    if getattr(method, "curves", False):
+        return "aligned"
     small = "orthogonal" if "orthogonal" in method.designs and d <= BASIS_FEATURES else "antithetic"
     if d > SOBOL_FEATURES or n < 256:
         return small
-    is_plain = "aligned" in method.designs and not _has_penalty(method)
-    if may_turn and is_plain and _can_align(method.needs, d, n):
+    is_plain_fit = method.needs == "values"
+    if may_turn and not (is_plain_fit and n < 2_048) and _can_align(method, d, n):
         return "aligned"
     if d < 3 or d > NET_FEATURES[method.needs]:
         # eight nets in one or two dimensions show too little of the tails: where f grows like exp(s), 95% radii
@@ -129,13 +137,11 @@ def choose_design(design: str, method: Estimator, *, d: int, n: int, may_turn: b
     return "sobol"
 
 
-def _has_penalty(method: Estimator) -> bool:
-    return bool(getattr(method, "ridge", 0.0))
-
-
-def _can_align(needs: str, d: int, n: int | None) -> bool:
+def _can_align(method: Estimator, d: int, n: int | None) -> bool:
     """Whether n draws, or as many as it takes, are enough for a pilot to be worth its price."""
-    return d <= ALIGNED_FEATURES[needs] and (n is None or n >= max(256, pilot_size(needs, d)))
+    if "aligned" not in method.designs or getattr(method, "ridge", False) or d > ALIGNED_FEATURES[method.needs]:
+        return False
+    return n is None or n >= max(256, pilot_size(method.needs, d), method.fewest(d, is_paired=False))
 
 
 def _listed() -> str:

@@ -9,7 +9,6 @@ from typing import Any, Literal
 import numpy as np
 
 from ._validate import check_choice, check_count, check_fraction, check_number
-from .alignment import enough_for_curves
 from .choices import certify_method, choose_design, choose_method
 from .designs import DESIGNS, Design
 from .errors import InvalidArgument, LostPrecision, NoGradients, NotConverged, TooFewDraws
@@ -337,8 +336,6 @@ def _budget(
             )
             raise TooFewDraws(msg)
         return chosen, (n,)
-    if chosen.is_aligned and method.needs == "values":
-        fewest = min(max(fewest, enough_for_curves(d)), max(fewest, chosen.below(cap, d)))
     first = chosen.whole(max(FIRST_LOOK, fewest), d)
     last = chosen.below(cap, d)
     if last < first:

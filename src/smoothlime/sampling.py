@@ -23,7 +23,6 @@ from .alignment import (
     VALUE_PILOT,
     Turns,
     count_with_curves,
-    enough_for_curves,
     leading_directions,
     pilot_size,
     quotients,
@@ -92,8 +91,7 @@ class Job:
     @property
     def fits_curves(self) -> bool:
         """Whether least squares fits curves along the first coordinates, besides the line."""
-        is_fit = self.design.is_aligned and self.method.needs == "values"
-        return is_fit and self.stopping.looks[0] >= enough_for_curves(len(self.factor.free))
+        return bool(getattr(self.method, "curves", False))
 
     @cached_property
     def seen(self) -> Factor:

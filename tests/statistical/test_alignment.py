@@ -251,7 +251,7 @@ class TestLeastSquares:
 
     def test_it_is_least_squares_with_curves_on_the_draws_before_they_are_turned(self):
         f = known.Sine(V, 0.3)
-        e = sl.explain(f.values, X, method="clime", design="aligned", sigma=FULL, n_samples=256)
+        e = sl.explain(f.values, X, method=sl.CLime(curves=True), sigma=FULL, n_samples=256)
         base = DESIGNS["aligned"].stream(4, 0).take(256)
         terms = np.column_stack([np.ones(256), with_curves(base)])
         fit = np.linalg.lstsq(terms, f.values(e.perturbations())[:, 0], rcond=None)[0][1:5]
@@ -261,23 +261,24 @@ class TestLeastSquares:
     def test_what_the_curves_can_follow_costs_little(self):
         cubic = lambda a: (a @ V) ** 3 - (a @ V) ** 2 + a @ [1.0, 2.0, 3.0, 4.0]
         e = sl.explain(cubic, X, sigma=0.5, n_samples=256)
-        assert (e.method, e.design) == ("clime", "aligned")
+        assert (e.provenance.method, e.design) == (sl.CLime(curves=True), "aligned")
         s, spread = X @ V, 0.25 * V @ V
         truth = (3 * (s**2 + spread) - 2 * s) * V + [1.0, 2.0, 3.0, 4.0]
         plain = sl.explain(cubic, X, sigma=0.5, n_samples=256, method="clime", design="sobol")
         assert np.abs(e.values - truth).max() < 0.05 * np.abs(plain.values - truth).max()
 
-    @pytest.mark.parametrize("n", [256, 2_048])
+    @pytest.mark.parametrize(("n", "curves"), [(256, True), (2_048, True), (512, False)])
     @pytest.mark.parametrize(
         "function",
         [known.Step(V, 0.1), known.Sine(8 * V), known.Absolute(V, 0.05), known.Exponential(V), known.Probit(6 * V)],
         ids=["step", "fast wave", "kink", "growing", "steep"],
     )
-    def test_errors_do_not_say_less_than_there_is(self, function, n):
+    def test_errors_do_not_say_less_than_there_is(self, function, n, curves):
         rows = np.repeat(X[None], 600, axis=0)
         around = sl.Neighbourhood(0.8)
+        method = sl.CLime(curves=curves)
         e = sl.explain(
-            function.values, rows, method="clime", design="aligned", sigma=around, n_samples=n, draws="independent"
+            function.values, rows, method=method, design="aligned", sigma=around, n_samples=n, draws="independent"
         )
         truth = function.slopes(X, around)
         actual = ((e.values - truth) ** 2).sum(axis=1)
@@ -288,11 +289,12 @@ class TestLeastSquares:
         # 600 repeats: a true 95% would fall below this once in 10,000 tests
         assert ((lower <= truth) & (truth <= upper)).mean(axis=0).min() >= 0.95 - 4 * np.sqrt(0.95 * 0.05 / 600)
 
-    def test_without_room_for_curves_it_fits_the_line_alone(self):
-        e = sl.explain(known.Sine(V).values, X, method="clime", design="aligned", n_samples=64)
-        base = DESIGNS["aligned"].stream(4, 0).take(64)
-        fit = np.linalg.lstsq(np.column_stack([np.ones(64), base]), known.Sine(V).values(e.perturbations())[:, 0])[0]
-        np.testing.assert_allclose(e.values, Turns.onto(e.directions).of(fit[None, None, 1:])[:, 0], rtol=1e-9)
+    def test_without_curves_it_is_least_squares_on_the_points(self):
+        f = known.Sine(V, 0.3)
+        e = sl.explain(f.values, X, method="clime", design="aligned", sigma=FULL, n_samples=64)
+        points = e.perturbations()
+        fit = np.linalg.lstsq(np.column_stack([np.ones(64), points]), f.values(points)[:, 0], rcond=None)[0]
+        np.testing.assert_allclose(e.values[0], fit[1:], rtol=1e-9)
 
     def test_the_pilot_is_counted(self):
         e = sl.explain(known.Sine(V).values, X, n_samples=256)
@@ -306,12 +308,32 @@ class TestLeastSquares:
         assert difference.groups is not None
         assert (np.abs(difference.values - both.values) <= 5 * (both.standard_error + difference.standard_error)).all()
 
+    def test_too_few_draws_for_curves_are_refused(self):
+        with pytest.raises(sl.errors.TooFewDraws, match="at least 128 are needed"):
+            sl.explain(known.Sine(V).values, X, method=sl.CLime(curves=True), n_samples=64)
+        assert sl.explain(known.Sine(V).values, X, n_samples=64).method == "differences"
+
+    @pytest.mark.parametrize(
+        ("settings", "message"),
+        [
+            ({"curves": True, "ridge": 0.1}, "without a penalty"),
+            ({"curves": 1}, "curves must be True or False; got 1"),
+        ],
+    )
+    def test_settings_that_do_not_go_together_are_refused(self, settings, message):
+        with pytest.raises(sl.errors.InvalidArgument, match=message):
+            sl.CLime(**settings)
+
+    def test_curves_need_aligned_draws(self):
+        with pytest.raises(sl.errors.InvalidArgument, match="Use design='aligned'"):
+            sl.explain(known.Sine(V).values, X, method=sl.CLime(curves=True), design="sobol")
+
     def test_a_penalty_is_refused(self):
         with pytest.raises(sl.errors.InvalidArgument, match="leave ridge out"):
             sl.explain(known.Sine(V).values, X, method=sl.CLime(ridge=0.1), design="aligned")
 
     def test_looks_merge_their_groups(self):
-        given = {"method": "clime", "design": "aligned", "sigma": 0.5}
+        given = {"method": sl.CLime(curves=True), "sigma": 0.5}
         looked = sl.explain(known.Sine(3 * V).values, X, rtol=0.02, atol=0.0, **given)
         n = int(looked.n_samples[0])
         assert n > 512

@@ -356,7 +356,7 @@ def test_automatic_choices_are_recorded(elu_network):
             sl.explain(elu_network, X, target=0, n_samples=100),
             sl.explain(F.values, X),
             sl.explain(F.values, X, n_samples=100),
-            sl.explain(F.values, X, method=sl.CLime(ridge=0.1), n_samples=1_000),
+            sl.explain(F.values, X, method="clime", n_samples=1_000),
             sl.explain(F.values, X, method=sl.CLime(ridge=0.1)),
         )
     }

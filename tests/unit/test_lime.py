@@ -479,7 +479,7 @@ def test_the_ceiling_of_robustness_is_not_claimed_for_a_kernel():
 def test_lime_is_a_method_by_name():
     e = sl.explain(f, X, method="lime", n_samples=512)
     assert e.method == "lime"
-    assert e.design == sl.explain(f, X, method=sl.CLime(ridge=0.1), n_samples=512).design == "orthogonal"
+    assert e.design == sl.explain(f, X, method="clime", n_samples=512).design
     np.testing.assert_array_equal(e.values, sl.explain(f, X, method=sl.Lime(), n_samples=512).values)
     with pytest.raises(errors.InvalidArgument, match="'differences', 'lime'; got 'line'"):
         sl.explain(f, X, method="line")

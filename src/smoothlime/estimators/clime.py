@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from .._types import Array
+from ..alignment import count_with_curves
 from ..errors import InvalidArgument
 from ..neighbourhood import Factor
 from .base import Batch, Estimate, GroupedDraws, Rows
@@ -20,14 +21,16 @@ class CLime:
 
     $$ (\hat\Sigma + \lambda I)^{-1}\,\widehat{\mathrm{Cov}}(a, f(a)) $$
 
-    Needs predictions only, and is right for discontinuous models too. On aligned draws the fit has curves along the
-    leading directions besides the line: they are uncorrelated with it over the neighbourhood and only take up noise.
+    Needs predictions only, and is right for discontinuous models too.
 
     Parameters
     ----------
     ridge
         λ in units of Σ, per draw: the limit is (Σ + λI)⁻¹ Cov(a, f(a)) whatever the number of draws. A solver
         that penalises the sum of squares, such as scikit-learn's Ridge, takes alpha = n·λ.
+    curves
+        Fit curves along the leading directions of aligned draws besides the line. They are uncorrelated with every
+        line over the neighbourhood, so that the slope has the same limit, and less noise where the model is curved.
     """
 
     name: ClassVar[str] = "clime"
@@ -35,15 +38,24 @@ class CLime:
     designs: ClassVar[tuple[str, ...]] = ("iid", "antithetic", "orthogonal", "sobol", "aligned")
 
     ridge: float = 0.0
+    curves: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a penalty that is not one."""
+        if not isinstance(self.curves, bool):
+            msg = f"curves must be True or False; got {self.curves!r}"
+            raise InvalidArgument(msg)
+        if self.curves and self.ridge:
+            msg = f"curves are fitted without a penalty; got ridge={self.ridge!r}. Leave one of the two out"
+            raise InvalidArgument(msg)
         if not (np.isfinite(self.ridge) and self.ridge >= 0):
             msg = f"ridge must be finite and >= 0; got {self.ridge!r}"
             raise InvalidArgument(msg)
 
     def fewest(self, d: int, *, is_paired: bool) -> int:
-        """Twice the unknowns; the two halves of a pair tell a slope only one thing."""
+        """Twice the unknowns, four times with curves; the two halves of a pair tell a slope only one thing."""
+        if self.curves:
+            return 4 * (count_with_curves(d) + 1)
         return (4 if is_paired else 2) * (d + 1)
 
     def start(self, rows: int, groups: int, factor: Factor, *, is_shared: bool) -> Sums:
