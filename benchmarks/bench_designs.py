@@ -1,8 +1,8 @@
-"""Which design reaches a radius with the fewest draws by gradients, as features grow? Nets against pairs in bases.
+"""Draws that each design takes by gradients, for the same error and the same radius, as features grow.
 
 Networks with two hidden layers, trained on made-up data of d features; six rows each, eight seeds. For each σ and
 number of draws: the error of iid draws over that of the design, squared (how many times fewer draws the same error
-takes), and the same for the 95% radius, which is what stopping goes by. The table behind `choices.NET_FEATURES`.
+takes), and the same for the 95% radius, which is what stopping goes by. The table behind `choices`.
 
     python benchmarks/bench_designs.py
 """
@@ -21,7 +21,7 @@ import smoothlime as sl
 
 NETWORKS = ((5, 10), (8, 10), (11, 10), (16, 10), (32, 32), (64, 128))
 SIGMAS, DRAWS, SEEDS, REFERENCE = (0.1, 0.316, 1.0), (256, 1_024, 4_096), 8, 2**16
-DESIGNS = ("orthogonal", "sobol")
+DESIGNS = ("orthogonal", "sobol", "aligned")
 
 
 def trained(d: int, width: int) -> tuple[torch.nn.Module, np.ndarray]:
@@ -44,7 +44,7 @@ def trained(d: int, width: int) -> tuple[torch.nn.Module, np.ndarray]:
 def measure(net: torch.nn.Module, rows: np.ndarray, sigma: float, n: int) -> dict[str, Any]:
     model = sl.as_model(net, output="probability")
     question: dict[str, Any] = {"sigma": sigma, "target": 1, "method": "smoothgrad", "progress": False}
-    truth = sl.explain(model, rows, n_samples=REFERENCE, design="sobol", **question).standardised
+    truth = sl.explain(model, rows, n_samples=REFERENCE, design="aligned", **question).standardised
     errors, radii = {}, {}
     for design in ("iid", *DESIGNS):
         runs = [sl.explain(model, rows, n_samples=n, design=design, seed=seed + 1, **question) for seed in range(SEEDS)]

@@ -12,6 +12,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from sklearn.datasets import load_breast_cancer
 
 import smoothlime as sl
@@ -68,6 +69,11 @@ def draw(path, title, curves):
     axes.set_xlabel("model evaluations per row, pilot included")
     axes.set_ylabel("error, % of the slope's length")
     axes.set_title(title, fontsize=10)
+    plain = FuncFormatter(lambda value, _: f"{value:,g}")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(LogLocator(subs=(1, 3)))
+        axis.set_major_formatter(plain)
+        axis.set_minor_formatter(NullFormatter())
     axes.grid(visible=True, which="major", alpha=0.3)
     axes.legend(fontsize=8)
     figure.savefig(path, metadata={"Date": None})

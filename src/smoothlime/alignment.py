@@ -19,7 +19,7 @@ from ._types import Array, Indices, Points
 PILOT = 16
 """Draws of a pilot that asks for gradients, in pairs z, −z."""
 
-VALUE_PILOT = 8
+VALUE_PILOT = 4
 """Draws of a pilot that asks for values, each with a step along every axis."""
 
 STEP = 0.5

@@ -19,11 +19,11 @@ BASIS_FEATURES = 1_024
 """Up to here a random orthonormal basis costs less than the model calls along it."""
 
 ALIGNED_FEATURES = {"gradients": 1_024, "values": 128}
-"""Up to here draws are turned to where the model varies most. A pilot of values costs eight points per feature."""
+"""Up to here draws are turned to where the model varies most. A pilot of values costs four points per feature."""
 
 NET_FEATURES = {"gradients": 10, "values": 16}
-"""Up to here eight scrambled nets are taken, beyond it pairs in orthonormal bases: with more features nets gain less,
-and pairs have 32 groups behind their radius. `benchmarks/bench_designs.py` has the table for gradients."""
+"""Where draws are not turned, eight scrambled nets are taken up to here, and pairs in orthonormal bases beyond: with
+more features nets gain less, and pairs have 32 groups behind their radius (`benchmarks/bench_designs.py`)."""
 
 
 def choose_method(
@@ -140,11 +140,11 @@ def choose_design(design: str, method: Estimator, *, d: int, n: int, may_turn: b
 def _can_align(method: Estimator, d: int, n: int | None) -> bool:
     """Whether n draws, or as many as it takes, are enough for a pilot to be worth its price.
 
-    With fewer than one and a half times its size, differences reached the same error on 30 features for less.
+    With fewer than three times its size, differences reached the same error on 30 features for less.
     """
     if "aligned" not in method.designs or getattr(method, "ridge", False) or d > ALIGNED_FEATURES[method.needs]:
         return False
-    return n is None or n >= max(256, 1.5 * pilot_size(method.needs, d), method.fewest(d, is_paired=False))
+    return n is None or n >= max(256, 3 * pilot_size(method.needs, d), method.fewest(d, is_paired=False))
 
 
 def _listed() -> str:

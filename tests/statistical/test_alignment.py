@@ -298,7 +298,7 @@ class TestLeastSquares:
 
     def test_the_pilot_is_counted(self):
         e = sl.explain(known.Sine(V).values, X, n_samples=256)
-        assert e.n_evaluations[0] == 256 + 8 * 5 + 2
+        assert e.n_evaluations[0] == 256 + 4 * 5 + 2
 
     def test_outputs_share_their_draws(self):
         model = lambda a: np.column_stack([np.sin(a @ V), np.cos(a @ V[::-1])])
