@@ -21,7 +21,7 @@ import numpy as np
 from bench_designs import trained
 
 import smoothlime as sl
-from smoothlime import alignment, designs, sampling
+from smoothlime import alignment, designs
 
 NETWORKS = ((11, 10), (16, 10), (64, 128))
 SIGMAS, DRAWS, SEEDS, REFERENCE = (0.1, 0.316, 1.0), 1_024, 8, 2**16
@@ -30,13 +30,13 @@ OTHERS = {"runs": (8, 32), "directions": (1, 3, 10), "pilot": (8, 32)}
 PLACES = {
     "runs": ((designs, "PARTS"),),
     "directions": ((alignment, "DIRECTIONS"),),
-    "pilot": ((alignment, "PILOT"), (sampling, "PILOT")),
-    "pilot of values": ((alignment, "VALUE_PILOT"), (sampling, "VALUE_PILOT")),
+    "pilot": ((alignment, "PILOT"),),
+    "pilot of values": ((alignment, "VALUE_PILOTS"),),
 }
 
 
 @contextmanager
-def instead(what: str, value: int) -> Iterator[None]:
+def instead(what: str, value: Any) -> Iterator[None]:
     """The library with another constant."""
     before = [getattr(module, name) for module, name in PLACES[what]]
     for module, name in PLACES[what]:
@@ -110,8 +110,8 @@ def measure_values(case: Case) -> Iterator[dict[str, Any]]:
     """From predictions, against independent draws for C-LIME."""
     case.iid = case.error(by="values", method="clime", design="iid")
     yield {"what": "curves, aligned (shipped)", "gain": case.gain(by="values", method=sl.CLime(curves=True))}
-    for draws in (2, 8):
-        with instead("pilot of values", draws):
+    for draws in (4, 8, 16):
+        with instead("pilot of values", (draws, draws, draws)):
             found = case.gain(by="values", method=sl.CLime(curves=True))
             yield {"what": f"curves, aligned, pilot of {draws} draws", "gain": found}
     yield {"what": "no curves, aligned", "gain": case.gain(by="values", method="clime", design="aligned")}

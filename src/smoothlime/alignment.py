@@ -19,8 +19,8 @@ from ._types import Array, Indices, Points
 PILOT = 16
 """Draws of a pilot that asks for gradients, in pairs z, −z."""
 
-VALUE_PILOT = 4
-"""Draws of a pilot that asks for values, each with a step along every axis."""
+VALUE_PILOTS = (4, 8, 16)
+"""Draws of a pilot that asks for values, each with a step along every axis: the more, the larger the budget is."""
 
 STEP = 0.5
 """Length of those steps, in units of draws: long enough to see the jumps of trees."""
@@ -53,9 +53,22 @@ def leading_directions(gradients: Array) -> Array:
     return np.where(np.logical_and.accumulate(is_real, axis=1)[:, :, None], directions, 0.0)
 
 
-def pilot_size(needs: str, d: int) -> int:
-    """Points that a pilot evaluates around a row."""
-    return PILOT if needs == "gradients" else VALUE_PILOT * (d + 1)
+def pilot_count(needs: str, d: int, n: int | None) -> int:
+    """Draws of the pilot for n draws, or for as many as it takes.
+
+    Asking for values costs d + 1 points each, of which about an eighth of the draws are spent, within limits.
+    """
+    few, middle, many = VALUE_PILOTS
+    if needs == "gradients":
+        return PILOT
+    if n is None:
+        return middle
+    return int(np.clip(2 ** np.round(np.log2(n / (8 * (d + 1)))), few, many))
+
+
+def pilot_size(needs: str, d: int, n: int | None) -> int:
+    """Points that the pilot evaluates around a row."""
+    return pilot_count(needs, d, n) * (1 if needs == "gradients" else d + 1)
 
 
 def with_steps(z: Array) -> Array:
@@ -64,9 +77,9 @@ def with_steps(z: Array) -> Array:
     return (z[:, None] + np.concatenate([np.zeros((1, d)), STEP * np.eye(d)])).reshape(-1, d)
 
 
-def quotients(values: Array) -> Array:
+def quotients(values: Array, d: int) -> Array:
     """Slopes (..., p, d) between draws and the steps from them, from values (..., p·(d + 1)) at both."""
-    by_draw = values.reshape(*values.shape[:-1], VALUE_PILOT, -1)
+    by_draw = values.reshape(*values.shape[:-1], -1, d + 1)
     return (by_draw[..., 1:] - by_draw[..., :1]) / STEP
 
 

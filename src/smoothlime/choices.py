@@ -144,7 +144,7 @@ def _can_align(method: Estimator, d: int, n: int | None) -> bool:
     """
     if "aligned" not in method.designs or getattr(method, "ridge", False) or d > ALIGNED_FEATURES[method.needs]:
         return False
-    return n is None or n >= max(256, 3 * pilot_size(method.needs, d), method.fewest(d, is_paired=False))
+    return n is None or n >= max(256, 3 * pilot_size(method.needs, d, n), method.fewest(d, is_paired=False))
 
 
 def _listed() -> str:

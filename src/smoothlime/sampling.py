@@ -19,11 +19,10 @@ from ._progress import Progress
 from ._types import Array, Flags, Indices, Points
 from ._version import versions
 from .alignment import (
-    PILOT,
-    VALUE_PILOT,
     Turns,
     count_with_curves,
     leading_directions,
+    pilot_count,
     pilot_size,
     quotients,
     with_curves,
@@ -86,7 +85,12 @@ class Job:
     @property
     def pilot(self) -> int:
         """Points of each row that are evaluated before the draws."""
-        return pilot_size(self.method.needs, len(self.factor.free)) if self.design.is_aligned else 0
+        return pilot_size(self.method.needs, len(self.factor.free), self.budget) if self.design.is_aligned else 0
+
+    @property
+    def budget(self) -> int | None:
+        """Draws, where their number is fixed beforehand."""
+        return self.stopping.looks[0] if len(self.stopping.looks) == 1 else None
 
     @property
     def fits_curves(self) -> bool:
@@ -201,7 +205,7 @@ def _pilot(job: Job, target: Target, rows: Indices) -> Array:
     """Directions (r, k, f), in units of draws, that the model varies along most around each row."""
     d, t = len(job.factor.free), target.weights.shape[1]
     has_gradients = job.method.needs == "gradients"
-    count = PILOT if has_gradients else VALUE_PILOT
+    count = pilot_count(job.method.needs, d, job.budget)
     found = []
     block = max(1, job.evaluation.batch_size // job.pilot)
     for start in range(0, len(rows), block):
@@ -215,7 +219,7 @@ def _pilot(job: Job, target: Target, rows: Indices) -> Array:
         if has_gradients:
             gradients = job.factor.whiten(batch.gradients.astype(np.float64)).reshape(len(part), t, count, d)
         else:
-            gradients = quotients(batch.values.reshape(len(part), t, -1))
+            gradients = quotients(batch.values.reshape(len(part), t, -1), d)
         # targets share their draws: each has the same say in where these are turned
         size = np.linalg.norm(gradients, axis=(2, 3), keepdims=True)
         gradients = np.divide(gradients, size, out=np.zeros_like(gradients), where=size > 0)

@@ -297,8 +297,11 @@ class TestLeastSquares:
         np.testing.assert_allclose(e.values[0], fit[1:], rtol=1e-9)
 
     def test_the_pilot_is_counted(self):
-        e = sl.explain(known.Sine(V).values, X, n_samples=256)
-        assert e.n_evaluations[0] == 256 + 4 * 5 + 2
+        for n, draws in ((256, 8), (1_024, 16), (None, 8)):  # about an eighth of the budget, at most 16 draws
+            e = sl.explain(known.Sine(V).values, X, n_samples=n)
+            assert e.n_evaluations[0] == e.n_samples[0] + draws * 5 + 2
+        wide = sl.explain(lambda a: a.sum(axis=1), np.zeros(20), n_samples=256)
+        assert wide.n_evaluations[0] == 256 + 4 * 21 + 2
 
     def test_outputs_share_their_draws(self):
         model = lambda a: np.column_stack([np.sin(a @ V), np.cos(a @ V[::-1])])
@@ -333,10 +336,14 @@ class TestLeastSquares:
             sl.explain(known.Sine(V).values, X, method=sl.CLime(ridge=0.1), design="aligned")
 
     def test_looks_merge_their_groups(self):
-        given = {"method": sl.CLime(curves=True), "sigma": 0.5}
-        looked = sl.explain(known.Sine(3 * V).values, X, rtol=0.02, atol=0.0, **given)
-        n = int(looked.n_samples[0])
+        f = known.Sine(3 * V)
+        e = sl.explain(f.values, X, rtol=0.02, atol=0.0, method="clime", design="aligned", sigma=0.5)
+        n = int(e.n_samples[0])
         assert n > 512
-        at_once = sl.explain(known.Sine(3 * V).values, X, n_samples=n, **given)
-        np.testing.assert_allclose(looked.values, at_once.values, rtol=1e-10)
-        np.testing.assert_allclose(looked.standard_error, at_once.standard_error, rtol=1e-6)
+        points = np.column_stack([np.ones(n), e.perturbations()])
+        values = f.values(points[:, 1:])[:, 0]
+        fit = lambda kept: np.linalg.lstsq(points[kept], values[kept], rcond=None)[0][1:]
+        run = np.arange(n) // (n // PARTS)
+        np.testing.assert_allclose(e.values[0], fit(run >= 0), rtol=1e-8)
+        pseudo = [PARTS * fit(run >= 0) - (PARTS - 1) * fit(run != each) for each in range(PARTS)]
+        np.testing.assert_allclose(e.groups.pseudo[0], pseudo, rtol=1e-6)
