@@ -43,6 +43,7 @@ METHODS = (
     ("smoothgrad", "auto"),
     ("clime", "iid"),
     ("differences", "differences"),
+    (sl.CLime(curves=True), "auto"),
 )
 RIPPLE = Profile(
     lambda s: s**3 - 3 * s,
@@ -74,7 +75,7 @@ def promised(function: RidgeFunction, d: int) -> float:
     return max(RTOL * np.linalg.norm(function.slopes(np.zeros((1, d)), AROUND)), 0.01 * spread)
 
 
-def oracle_draws(function: RidgeFunction, d: int, method: str, design: str) -> float:
+def oracle_draws(function: RidgeFunction, d: int, method: Any, design: str) -> float:
     """Draws at which the t-radius with the true standard error meets the promise, looking once."""
     n = 4_096
     e = sl.explain(function, np.zeros((200, d)), method=method, design=design, n_samples=n, draws="independent")
@@ -85,7 +86,7 @@ def oracle_draws(function: RidgeFunction, d: int, method: str, design: str) -> f
 
 
 def measure(
-    name: str, function: RidgeFunction, d: int, method: str, design: str, cap: int = CAP, most: int = 1_000
+    name: str, function: RidgeFunction, d: int, method: Any, design: str, cap: int = CAP, most: int = 1_000
 ) -> dict[str, Any]:
     rows = np.zeros((min(REPEATS[d], most), d))
     with warnings.catch_warnings():
@@ -95,11 +96,11 @@ def measure(
     errors = np.linalg.norm(e.values - function.slopes(rows[:1], AROUND), axis=1)
     converged = int(e.converged.sum())
     missed = int((errors[e.converged] > promised(function, d)).sum())
-    oracle = None if design == "sobol" or cap != CAP else oracle_draws(function, d, method, design)
+    oracle = None if e.design in ("sobol", "aligned") or cap != CAP else oracle_draws(function, d, method, design)
     return {
         "case": name,
         "d": d,
-        "method": method,
+        "method": "clime with curves" if isinstance(method, sl.CLime) else method,
         "design": design,
         "runs": len(rows),
         "converged": converged,
@@ -173,9 +174,10 @@ def main() -> None:
             if name in ("smooth", "rare") and d < 64:
                 stops.append(naive(name, function, d))
     ripple = RidgeFunction(RIPPLE, direction(5))
-    stops += [measure("ripple", ripple, 5, method, "auto") for method in ("smoothgrad", "differences")]
+    defaults = ("smoothgrad", "differences", sl.CLime(curves=True))
+    stops += [measure("ripple", ripple, 5, method, "auto") for method in defaults]
     for d in REPEATS:  # with the cap that a caller has who gives none
-        for method in ("smoothgrad", "differences"):
+        for method in defaults:
             stops.append(measure("flat, default cap", cases(d)["flat"], d, method, "auto", DEFAULT_CAP, 200))
     for d in (1, 5, 20):
         v = direction(d)
