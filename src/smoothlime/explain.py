@@ -107,7 +107,7 @@ def explain(
     >>> import smoothlime as sl
     >>> e = sl.explain(lambda a: np.sin(2 * a[:, 0]), [0.0, 0.0], sigma=0.1)
     >>> np.round(e.values, 2), e.converged
-    (array([[ 1.96, -0.  ]]), array([ True]))
+    (array([[1.96, 0.  ]]), array([ True]))
     """
     known = _exactly(model, X, method, sigma, background, output, n_samples, design)
     if known is not None:
