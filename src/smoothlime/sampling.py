@@ -19,6 +19,7 @@ from ._progress import Progress
 from ._types import Array, Flags, Indices, Points
 from ._version import versions
 from .alignment import (
+    DIRECTIONS,
     Turns,
     count_with_curves,
     leading_directions,
@@ -282,6 +283,7 @@ def _panels(job: Job, r: int, t: int) -> list[Indices]:
     """Rows in runs whose sums fit in STATE_BYTES; independent draws need their own Gram matrices."""
     d, g = len(job.seen.free), job.groups
     per_row = 8 * g * d * t * (1 if job.is_shared else d + 1)
+    per_row += 8 * 5 * DIRECTIONS * d * job.design.is_aligned  # directions, turns and shifts
     per_row += 8 * (d + 1) ** 2 * t * isinstance(job.method, Certifying)  # the pilot's least squares
     size = max(1, STATE_BYTES // per_row)
     return [np.arange(start, min(r, start + size)) for start in range(0, r, size)]

@@ -11,7 +11,9 @@ from .._types import Array
 from .._validate import check_choice, check_count, check_number
 from ..errors import InvalidArgument
 from ..estimators import Estimator
-from ..explain import explain
+from ..explain import prepare
+from ..models import resolve_target
+from ..sampling import run
 from ..subject import take_up
 from .lipschitz import certify
 
@@ -99,10 +101,12 @@ def robustness(
     everyone = np.concatenate([rows[:, None], rows[:, None] + steps], axis=1).reshape(-1, d)
 
     def largest(n: int, mode: Literal["shared", "independent"]) -> Array:
-        e = explain(
+        # draws that are turned to each row would not be shared
+        job = prepare(
             adapted, everyone, method=method, sigma=around, target=target, n_samples=n, design=design, draws=mode,
-            seed=seed, batch_size=batch_size, progress=progress,
+            seed=seed, batch_size=batch_size, may_turn=False,
         )  # fmt: skip
+        (e,) = run(job, resolve_target(target, job.outputs, job.predictions), progress)
         slopes = (e.values if units == "raw" else e.standardised)[:, factor.free].reshape(r, k + 1, -1)
         apart = slopes[:, 1:] - slopes[:, :1]
         return np.linalg.norm(apart, ord=norm, axis=2).max(axis=1)
