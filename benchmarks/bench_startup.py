@@ -1,0 +1,103 @@
+"""What does smoothlime cost before it does anything? Importing it, the command line's help, and a call's fixed part.
+
+Import and help in fresh processes, wall time, medians; the interpreter's own start is measured beside them. The fixed
+part of a call: one row, 256 draws, on a network 11-10-10-2, less the bare network on 256 points; CPU time, one thread,
+interleaved.
+
+    python benchmarks/bench_startup.py [--quick]
+"""
+
+from __future__ import annotations
+
+from common import interleaved, is_quick, machine, markdown, publish  # before NumPy: it sets one thread
+
+# isort: split
+import statistics
+import subprocess
+import sys
+import time
+from typing import Any
+
+import torch
+import workloads
+from bench_scaling import bare
+from workloads import ValuesOnly
+
+import smoothlime as sl
+
+PROCESSES = {
+    "python": ["-c", "pass"],
+    "import numpy": ["-c", "import numpy"],
+    "import smoothlime": ["-c", "import smoothlime"],
+    "smoothlime --help": ["-m", "smoothlime", "--help"],
+}
+GOALS = {"import smoothlime": 0.3, "smoothlime --help": 0.3, "smoothgrad": 0.005, "differences": 0.005, "clime": 0.005}
+DRAWS = 256
+
+
+def processes(rounds: int) -> list[dict[str, Any]]:
+    """Seconds from the start of a process to its end; the import alone is that less the interpreter's own."""
+
+    def run(words: list[str]) -> None:
+        subprocess.run([sys.executable, *words], check=True, capture_output=True)
+
+    seconds = interleaved(
+        {name: lambda words=words: run(words) for name, words in PROCESSES.items()}, rounds, clock=time.perf_counter
+    )
+    return [
+        {
+            "what": name, "kind": "process", "seconds": statistics.median(times), "fastest": min(times),
+            "goal": GOALS.get(name), "rounds": rounds,
+        }
+        for name, times in seconds.items()
+    ]  # fmt: skip
+
+
+def calls(rounds: int) -> list[dict[str, Any]]:
+    """Seconds of one call beyond the bare network."""
+    module = workloads.made_up_11(2).module
+    row = workloads.made_up_11(2).rows[:1]
+
+    def explain(method: str) -> Any:
+        model = module if method == "smoothgrad" else ValuesOnly(module)
+        return lambda: sl.explain(model, row, method=method, sigma=0.3, target=1, n_samples=DRAWS, progress=False)
+
+    points = torch.randn(DRAWS, row.shape[1])
+    methods = ("smoothgrad", "differences", "clime")
+    jobs: dict[Any, Any] = {method: explain(method) for method in methods}
+    jobs |= {gradients: bare(module, points, gradients=gradients) for gradients in (True, False)}
+    seconds = interleaved(jobs, rounds)
+    found = []
+    for method in methods:
+        alone = seconds[method == "smoothgrad"]
+        beyond = [total - own for total, own in zip(seconds[method], alone, strict=True)]
+        found.append(
+            {
+                "what": method, "kind": "call", "seconds": statistics.median(beyond), "fastest": min(beyond),
+                "bare": statistics.median(alone), "goal": GOALS[method], "rounds": rounds, "draws": DRAWS,
+            }
+        )  # fmt: skip
+    return found
+
+
+def shown(records: list[dict[str, Any]]) -> str:
+    lines = [
+        (
+            each["what"] if each["kind"] == "process" else f"one row, {DRAWS} draws, {each['what']}, beyond the model",
+            f"{1e3 * each['seconds']:.1f}", f"{1e3 * each['fastest']:.1f}",
+            "" if each["goal"] is None else f"{1e3 * each['goal']:.0f}",
+        )
+        for each in records
+    ]  # fmt: skip
+    return markdown(("what", "ms, median", "fastest", "goal"), lines)
+
+
+def main() -> None:
+    quick = is_quick(__doc__ or "", "two processes each, ten calls")
+    torch.set_num_threads(1)
+    records = processes(2 if quick else 11) + calls(10 if quick else 201)
+    publish("startup", records, machine("torch", "click") | {"seed": 0}, shown(records), quick=quick)
+
+
+if __name__ == "__main__":
+    main()
