@@ -20,31 +20,31 @@ seeds on the hard functions.
 
 from __future__ import annotations
 
-from common import is_quick, machine, markdown, publish, short  # before NumPy: it sets one thread
+from common import is_quick, machine, publish  # before NumPy: it sets one thread
 
 # isort: split
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import rivals
+import tables
 import torch
 import workloads
+from tables import OURS, TARGETS, TEXTBOOK
 from workloads import TARGET, VARIANCES, Workload
 
 import smoothlime as sl
+from smoothlime.benchmark import crossing
 from smoothlime.errors import TooFewDraws
 
 DRAWS = (64, 128, 256, 512, 1_024, 2_048, 4_096)
-TARGETS = (0.1, 0.03, 0.01)
 SEEDS = 16
 RIVAL_DRAWS, RIVAL_SEEDS = (64, 256, 1_024), 48
 RIVALS_ON = ("15-10-10-2", 0.1)
 WORST_DRAWS, WORST_SEEDS = (256, 1_024), 100
-OURS, TEXTBOOK = "smoothlime", {"gradients": "SmoothGrad, iid", "values": "C-LIME, iid"}
 RESAMPLES = 400
 
 Runs = Callable[[int, int], tuple[np.ndarray, int, str]]
@@ -169,16 +169,12 @@ def measure(
 
 def evaluations_to(curve: list[Errors], target: float) -> tuple[float, str]:
     """Evaluations at which the error falls to the target, and whether this was measured, 'below' or 'beyond' it."""
-    at = np.array([each.evaluations for each in curve], dtype=float)
-    error = np.array([each.middle for each in curve])
-    if error[0] <= target:
-        return float(at[0]), "below"
-    for (n, e), (next_n, next_e) in pairwise(zip(at, error, strict=True)):
-        if next_e <= target:
-            share = np.log(e / target) / np.log(e / next_e)
-            return float(n * (next_n / n) ** share), "measured"
-    last = np.exp(np.mean(np.log(error[-3:] * np.sqrt(at[-3:]))))
-    return float(max(at[-1], (last / target) ** 2)), "beyond"
+    at, error = [each.evaluations for each in curve], [each.middle for each in curve]
+    found = crossing(at, error, target)
+    if found is not None:
+        return found, "below" if error[0] <= target else "measured"
+    constant = np.exp(np.mean(np.log(np.array(error[-3:]) * np.sqrt(at[-3:]))))
+    return float(max(at[-1], (constant / target) ** 2)), "beyond"
 
 
 def ratio(one: Errors, other: Errors, rng: np.random.Generator) -> tuple[float, float]:
@@ -232,83 +228,18 @@ def records_of(workload: Workload, variance: float, found: list[Errors]) -> list
 
 def shown(records: list[dict[str, Any]]) -> str:
     """Three tables: evaluations to each error, captum and lime against the textbook, and the worst cases."""
-    parts = [evaluations_table(records), rivals_table(records), worst_table(records)]
-    return "\n\n".join(parts)
-
-
-def needed(record: dict[str, Any]) -> str:
-    """Evaluations with their mark: ≤ where the first number measured was enough, ~ where they were extrapolated."""
-    return {"below": "≤ ", "measured": "", "beyond": "~ "}[record["how"]] + f"{record['needed']:,.0f}"
-
-
-def factor(one: dict[str, Any], other: dict[str, Any]) -> str:
-    """How many times fewer evaluations `one` takes than `other`."""
-    if other["how"] == "below":
-        return ""
-    marks = {"below": "≥ ", "measured": "", "beyond": "~ "}
-    mark = marks[one["how"]] if one["how"] != "measured" else marks[other["how"]]
-    return f"{mark}{short(other['needed'] / one['needed'])}×"
-
-
-def evaluations_table(records: list[dict[str, Any]]) -> str:
-    """A line per workload, variance and kind of access: evaluations to each error, ours and the textbook's."""
-    by = {
-        (each["workload"], each["variance"], each["from"], each["who"], each["target"]): each
-        for each in records
-        if each["what"] == "evaluations"
-    }
-    lines = []
-    for workload, variance, kind in dict.fromkeys(key[:3] for key in by):
-        cells = []
-        for target in TARGETS:
-            mine, plain = (by[workload, variance, kind, who, target] for who in (OURS, TEXTBOOK[kind]))
-            cells += [needed(mine), needed(plain), factor(mine, plain)]
-        lines.append((workload, variance, kind, *cells))
-    for each in records:
-        if each["what"] == "exact":
-            lines.append((each["workload"], each["variance"], "trees", *["exact", "", ""] * len(TARGETS)))
-    heads = [f"{who} {target:.0%}" for target in TARGETS for who in ("ours to", "iid to", "fewer at")]
-    return markdown(("workload", "σ²", "from", *heads), lines)
-
-
-def rivals_table(records: list[dict[str, Any]]) -> str:
-    """captum's and lime's errors over those of our textbook estimates: 1 means that they are the same."""
-    lines = [
-        (each["workload"], each["variance"], each["who"], each["to"], f"{each['draws']:,}", plus_minus(each))
-        for each in records
-        if each["what"] == "ratio" and each["who"] in ("captum", "lime")
-    ]
-    return markdown(("workload", "σ²", "who", "over", "draws", "ratio of errors"), lines)
-
-
-def worst_table(records: list[dict[str, Any]]) -> str:
-    """The largest ratios of our default errors to the textbook's at 256 draws or more."""
-    found = [
-        each for each in records if each["what"] == "ratio" and each["who"] == OURS and each["draws"] >= WORST_DRAWS[0]
-    ]
-    worst = sorted(found, key=lambda each: -each["ratio"])[:8]
-    lines = [
-        (each["workload"], each["variance"], each["from"], f"{each['draws']:,}", each["seeds"], plus_minus(each))
-        for each in worst
-    ]
-    above = [each for each in found if each["ratio"] - 2 * each["standard_error"] > 1.05]
-    table = markdown(("workload", "σ²", "from", "draws", "seeds", "our error over iid"), lines)
-    verdict = f"{len(above)} of {len(found)} are more than 5% worse than independent draws, beyond two standard errors"
-    return f"{table}\n\n{verdict}"
-
-
-def plus_minus(record: dict[str, Any]) -> str:
-    return f"{record['ratio']:.2f} ± {record['standard_error']:.2f}"
+    return "\n\n".join([tables.error_long(records), tables.peers(records), tables.worst(records)])
 
 
 def main() -> None:
-    quick = is_quick(__doc__ or "", "two networks, small trees, four seeds, up to 512 draws")
+    quick = is_quick(__doc__ or "", "two networks, small trees, σ² = 0.1, four seeds, up to 512 draws")
     torch.set_num_threads(1)
     counts, seeds = (DRAWS[:4], 4) if quick else (DRAWS, SEEDS)
+    variances = (RIVALS_ON[1],) if quick else VARIANCES
     records = []
     for workload in [*workloads.networks(quick), *workloads.trees(quick)]:
         print(workload.name, file=sys.stderr)
-        for variance in VARIANCES:
+        for variance in variances:
             found = measure(workload, variance, contestants(workload, variance), counts, seeds)
             records += records_of(workload, variance, found)
             if (workload.name, variance) == RIVALS_ON:
@@ -318,7 +249,7 @@ def main() -> None:
             if workload.is_tree:
                 records.append(exactly(workload, variance))
     for workload in workloads.hard_functions():
-        for variance in VARIANCES:
+        for variance in variances:
             field = contestants(workload, variance)
             records += records_of(
                 workload, variance, measure(workload, variance, field, WORST_DRAWS, 8 if quick else WORST_SEEDS)

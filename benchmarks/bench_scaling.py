@@ -11,7 +11,7 @@ costs no longer count: 1 is proportional.
 
 from __future__ import annotations
 
-from common import interleaved, is_quick, machine, markdown, publish  # before NumPy: it sets one thread
+from common import interleaved, is_quick, machine, publish  # before NumPy: it sets one thread
 
 # isort: split
 import statistics
@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from tables import scaling_long
 from workloads import ValuesOnly, untrained
 
 import smoothlime as sl
@@ -100,29 +101,6 @@ def slopes(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def shown(records: list[dict[str, Any]]) -> str:
-    """Times of every size, then slopes."""
-    times = [
-        (
-            each["sweep"], f"{each[each['sweep']]:,}", each["method"], f"{1e3 * each['seconds']:.2f}",
-            f"{1e3 * each['bare']:.2f}", f"{1e3 * each['beyond']:.2f}",
-        )
-        for each in records
-        if each["what"] == "time"
-    ]  # fmt: skip
-    fits = [
-        (each["sweep"], each["method"], *(f"{each[what]:.2f}" for what in ("total", "bare", "beyond", "last")))
-        for each in records
-        if each["what"] == "slope"
-    ]
-    return "\n\n".join(
-        [
-            markdown(("growing", "size", "method", "ms", "bare", "beyond"), times),
-            markdown(("growing", "method", "slope, total", "bare", "beyond", "× bare at the end"), fits),
-        ]
-    )
-
-
 def main() -> None:
     quick = is_quick(__doc__ or "", "the first four sizes of each, two rounds")
     torch.set_num_threads(1)
@@ -130,13 +108,8 @@ def main() -> None:
     for sweep, (_, sizes) in SWEEPS.items():
         for size in sizes[:4] if quick else sizes:
             records += measure(sweep, size, 2 if quick else ROUNDS)
-    publish(
-        "scaling",
-        records + slopes(records),
-        machine("torch") | {"seed": 0},
-        shown(records + slopes(records)),
-        quick=quick,
-    )
+    records += slopes(records)
+    publish("scaling", records, machine("torch") | {"seed": 0}, scaling_long(records), quick=quick)
 
 
 if __name__ == "__main__":

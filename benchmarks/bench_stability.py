@@ -16,7 +16,7 @@ absolute gradients), so that spreads are compared, not answers.
 
 from __future__ import annotations
 
-from common import is_quick, machine, markdown, publish  # before NumPy: it sets one thread
+from common import is_quick, machine, publish  # before NumPy: it sets one thread
 
 # isort: split
 import warnings
@@ -27,6 +27,7 @@ import numpy as np
 import rivals
 import torch
 import workloads
+from tables import stability_long
 from workloads import TARGET, Workload
 
 import smoothlime as sl
@@ -116,24 +117,13 @@ def measure(workload: Workload, seeds: int) -> list[dict[str, Any]]:
     return records
 
 
-def shown(records: list[dict[str, Any]]) -> str:
-    lines = [
-        (
-            each["workload"], each["setting"], each["who"], f"{each['evaluations']:,.0f}", f"{each['spread']:.1%}",
-            f"{each['top1_changes']:.1%}", f"{each['top3_changes']:.1%}",
-        )
-        for each in records
-    ]  # fmt: skip
-    return markdown(("workload", "setting", "who", "evaluations", "spread", "top 1 changes", "top 3 changes"), lines)
-
-
 def main() -> None:
-    quick = is_quick(__doc__ or "", "one network and a small forest, three seeds")
+    quick = is_quick(__doc__ or "", "one network and a small forest, two seeds")
     torch.set_num_threads(1)
     chosen = [*workloads.networks(True)[1 if quick else 0 :], workloads.trees(quick)[1]]
-    records = [each for workload in chosen for each in measure(workload, 3 if quick else SEEDS)]
+    records = [each for workload in chosen for each in measure(workload, 2 if quick else SEEDS)]
     facts = machine("torch", "captum", "lime", "scikit-learn") | {"seed": 1}
-    publish("stability", records, facts, shown(records), quick=quick)
+    publish("stability", records, facts, stability_long(records), quick=quick)
 
 
 if __name__ == "__main__":

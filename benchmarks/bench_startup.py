@@ -9,7 +9,7 @@ interleaved.
 
 from __future__ import annotations
 
-from common import interleaved, is_quick, machine, markdown, publish  # before NumPy: it sets one thread
+from common import interleaved, is_quick, machine, publish  # before NumPy: it sets one thread
 
 # isort: split
 import statistics
@@ -21,6 +21,7 @@ from typing import Any
 import torch
 import workloads
 from bench_scaling import bare
+from tables import startup
 from workloads import ValuesOnly
 
 import smoothlime as sl
@@ -80,23 +81,11 @@ def calls(rounds: int) -> list[dict[str, Any]]:
     return found
 
 
-def shown(records: list[dict[str, Any]]) -> str:
-    lines = [
-        (
-            each["what"] if each["kind"] == "process" else f"one row, {DRAWS} draws, {each['what']}, beyond the model",
-            f"{1e3 * each['seconds']:.1f}", f"{1e3 * each['fastest']:.1f}",
-            "" if each["goal"] is None else f"{1e3 * each['goal']:.0f}",
-        )
-        for each in records
-    ]  # fmt: skip
-    return markdown(("what", "ms, median", "fastest", "goal"), lines)
-
-
 def main() -> None:
     quick = is_quick(__doc__ or "", "two processes each, ten calls")
     torch.set_num_threads(1)
     records = processes(2 if quick else 11) + calls(10 if quick else 201)
-    publish("startup", records, machine("torch", "click") | {"seed": 0}, shown(records), quick=quick)
+    publish("startup", records, machine("torch", "click") | {"seed": 0}, startup(records), quick=quick)
 
 
 if __name__ == "__main__":

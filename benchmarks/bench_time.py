@@ -11,15 +11,7 @@ and is timed on two rows. All at the settings in `rivals.py`.
 
 from __future__ import annotations
 
-from common import (
-    interleaved,
-    is_quick,
-    machine,
-    markdown,
-    publish,
-    read_lines,
-    short,
-)  # before NumPy: it sets one thread
+from common import interleaved, is_quick, machine, publish, read_lines  # before NumPy: it sets one thread
 
 # isort: split
 import time
@@ -31,7 +23,7 @@ import numpy as np
 import rivals
 import torch
 import workloads
-from bench_error import OURS, TEXTBOOK
+from tables import OURS, TEXTBOOK, time_table
 from workloads import TARGET, Workload
 
 import smoothlime as sl
@@ -122,35 +114,6 @@ def measure(workload: Workload, needed: dict[tuple[Any, ...], dict[str, Any]], r
     return records
 
 
-def shown(records: list[dict[str, Any]]) -> str:
-    """A line per workload, library and kind: milliseconds per row to each target, and how many times ours."""
-    lines = []
-    for workload, kind, who in dict.fromkeys((each["workload"], each["from"], each["who"]) for each in records):
-        own = [each for each in records if (each["workload"], each["from"], each["who"]) == (workload, kind, who)]
-        lines.append((workload, kind, who, *(cell for each in own for cell in cells(each, records))))
-    heads = (f"{what} {target:.0%}" for target in TARGETS for what in ("evaluations to", "ms per row to", "× ours at"))
-    return markdown(("workload", "from", "who", *heads), [line + ("",) * (9 - len(line)) for line in lines])
-
-
-def cells(record: dict[str, Any], records: list[dict[str, Any]]) -> tuple[str, str, str]:
-    """Evaluations, milliseconds and the factor over ours; ~ marks what was not measured directly."""
-    if record["how"] == "exact":
-        return "exact", short(1e3 * record["seconds_per_row"]), "1"
-    about = {"measured": "", "below": "≤ ", "beyond": "~ "}[record["how"]]
-    mine = baseline(record, records)
-    mark = "~ " if record["is_scaled"] or record["how"] == "beyond" else ""
-    times = record["seconds_per_row"] / mine["seconds_per_row"]
-    return f"{about}{record['needed']:,.0f}", mark + short(1e3 * record["seconds_per_row"]), mark + short(times)
-
-
-def baseline(record: dict[str, Any], records: list[dict[str, Any]]) -> dict[str, Any]:
-    """Our own record that this one is compared with: exact where there is one."""
-    own = [each for each in records if each["workload"] == record["workload"] and each["who"] == OURS]
-    exactly = [each for each in own if each["how"] == "exact"]
-    same = [each for each in own if (each["from"], each["target"]) == (record["from"], record["target"])]
-    return (exactly or same)[0]
-
-
 def main() -> None:
     quick = is_quick(__doc__ or "", "two networks, one round, with the numbers of bench_error --quick")
     torch.set_num_threads(1)
@@ -162,7 +125,7 @@ def main() -> None:
     chosen = [*workloads.networks(quick), workloads.trees(quick)[1]]
     records = [each for workload in chosen for each in measure(workload, needed, 1 if quick else ROUNDS)]
     facts = machine("torch", "captum", "lime", "scikit-learn") | {"seed": workloads.SEED}
-    publish("time", records, facts, shown(records), quick=quick)
+    publish("time", records, facts, time_table(records), quick=quick)
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ def publish(
     print(shown)
     print(
         f"\n{facts['cpu']}, one thread of {facts['cores']} cores; {facts['versions']}; written to {path.name};"
-        f" {time.perf_counter() - STARTED:.0f} s"
+        f" {time.perf_counter() - STARTED:.0f} s, {time.process_time():.0f} s of them CPU time"
     )
 
 
@@ -117,14 +117,15 @@ def fastest(make: Callable[[int], Callable[[], Any]], sizes: Sequence[int], roun
 
 
 def _commit() -> str:
-    """Short hash, with a + where files differ from it; 'none' outside a repository or before the first commit."""
+    """Short hash, with a + where the code differs from it; 'none' outside a repository or before the first commit."""
 
     def git(*words: str) -> str:
         done = subprocess.run(["git", *words], cwd=HERE, capture_output=True, text=True, check=True)
         return done.stdout.strip()
 
     try:
-        return git("rev-parse", "--short", "HEAD") + ("+" if git("status", "--porcelain") else "")
+        changed = git("status", "--porcelain", "--", ":/src", ":/benchmarks/*.py")
+        return git("rev-parse", "--short", "HEAD") + ("+" if changed else "")
     except (OSError, subprocess.CalledProcessError):
         return "none"
 
