@@ -1,6 +1,6 @@
 """What does smoothlime cost before it does anything? Importing it, the command line's help, and a call's fixed part.
 
-Import and help in fresh processes, wall time, medians; the interpreter's own start is measured beside them. The fixed
+Import and help in fresh processes, wall and CPU time, medians; the interpreter's own start is measured beside them. The fixed
 part of a call: one row, 256 draws, on a network 11-10-10-2, less the bare network on 256 points; CPU time, one thread,
 interleaved.
 
@@ -12,10 +12,12 @@ from __future__ import annotations
 from common import interleaved, is_quick, machine, publish  # before NumPy: it sets one thread
 
 # isort: split
+import resource
 import statistics
 import subprocess
 import sys
 import time
+from functools import partial
 from typing import Any
 
 import torch
@@ -37,21 +39,28 @@ DRAWS = 256
 
 
 def processes(rounds: int) -> list[dict[str, Any]]:
-    """Seconds from the start of a process to its end; the import alone is that less the interpreter's own."""
+    """Seconds from the start of a process to its end, and CPU seconds, which do not mind what else is running."""
+    cpu: dict[str, list[float]] = {name: [] for name in PROCESSES}
 
-    def run(words: list[str]) -> None:
-        subprocess.run([sys.executable, *words], check=True, capture_output=True)
+    def run(name: str) -> None:
+        before = children()
+        subprocess.run([sys.executable, *PROCESSES[name]], check=True, capture_output=True)
+        cpu[name].append(children() - before)
 
-    seconds = interleaved(
-        {name: lambda words=words: run(words) for name, words in PROCESSES.items()}, rounds, clock=time.perf_counter
-    )
+    seconds = interleaved({name: partial(run, name) for name in PROCESSES}, rounds, clock=time.perf_counter)
     return [
         {
             "what": name, "kind": "process", "seconds": statistics.median(times), "fastest": min(times),
-            "goal": GOALS.get(name), "rounds": rounds,
+            "cpu": statistics.median(cpu[name][1:]), "goal": GOALS.get(name), "rounds": rounds,
         }
         for name, times in seconds.items()
     ]  # fmt: skip
+
+
+def children() -> float:
+    """CPU seconds of all processes started so far that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def calls(rounds: int) -> list[dict[str, Any]]:
@@ -75,7 +84,7 @@ def calls(rounds: int) -> list[dict[str, Any]]:
         found.append(
             {
                 "what": method, "kind": "call", "seconds": statistics.median(beyond), "fastest": min(beyond),
-                "bare": statistics.median(alone), "goal": GOALS[method], "rounds": rounds, "draws": DRAWS,
+                "cpu": statistics.median(beyond), "bare": statistics.median(alone), "goal": GOALS[method], "rounds": rounds, "draws": DRAWS,
             }
         )  # fmt: skip
     return found

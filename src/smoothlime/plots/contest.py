@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 TARGETS = (0.1, 0.03, 0.01)
 # Okabe and Ito's colours, which can be told apart without full colour vision
 COLOURS = {"smoothgrad": "#0072B2", "clime": "#E69F00", "differences": "#009E73", "stein": "#CC79A7", "lime": "#56B4E9"}
-DASHES = {"iid": ":", "antithetic": "-.", "orthogonal": "--"}
+STYLES = {"iid": ":s", "antithetic": "-.^", "orthogonal": "--D", "sobol": "-o", "differences": "-o"}
+OTHER_STYLE = "-P"
 
 
 def as_text(found: Benchmark) -> str:
@@ -92,7 +93,7 @@ def errors(found: Benchmark, ax: Axes | None = None) -> Axes:
             continue
         name = each.method if each.design == each.method else f"{each.method}, {each.design}"
         ax.plot(
-            each.evaluations, each.errors, DASHES.get(each.design, "-"), color=COLOURS[each.method], marker="o", ms=3.5,
+            each.evaluations, each.errors, STYLES.get(each.design, OTHER_STYLE), color=COLOURS[each.method], ms=4,
             label=name,
         )  # fmt: skip
     ax.set(xscale="log", yscale="log", xlabel="model evaluations per row", ylabel="relative error, L2")
