@@ -1,8 +1,8 @@
 """What does smoothlime cost before it does anything? Importing it, the command line's help, and a call's fixed part.
 
-Import and help in fresh processes, wall and CPU time, medians; the interpreter's own start is measured beside them. The fixed
-part of a call: one row, 256 draws, on a network 11-10-10-2, less the bare network on 256 points; CPU time, one thread,
-interleaved.
+Import and help in fresh processes, wall and CPU time, medians; the interpreter's own start is measured beside them.
+The fixed part of a call: one row, 256 draws, on a network 11-10-10-2, less the bare network on 256 points; CPU time, one
+thread, interleaved.
 
     python benchmarks/bench_startup.py [--quick]
 """
@@ -51,7 +51,7 @@ def processes(rounds: int) -> list[dict[str, Any]]:
     return [
         {
             "what": name, "kind": "process", "seconds": statistics.median(times), "fastest": min(times),
-            "cpu": statistics.median(cpu[name][1:]), "goal": GOALS.get(name), "rounds": rounds,
+            "cpu_seconds": statistics.median(cpu[name][1:]), "goal": GOALS.get(name), "rounds": rounds,
         }
         for name, times in seconds.items()
     ]  # fmt: skip
@@ -84,7 +84,8 @@ def calls(rounds: int) -> list[dict[str, Any]]:
         found.append(
             {
                 "what": method, "kind": "call", "seconds": statistics.median(beyond), "fastest": min(beyond),
-                "cpu": statistics.median(beyond), "bare": statistics.median(alone), "goal": GOALS[method], "rounds": rounds, "draws": DRAWS,
+                "cpu_seconds": statistics.median(beyond), "bare": statistics.median(alone),
+                "goal": GOALS[method], "rounds": rounds, "draws": DRAWS,
             }
         )  # fmt: skip
     return found

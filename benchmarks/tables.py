@@ -195,7 +195,7 @@ def startup(records: Sequence[Record]) -> str:
     lines = [
         (
             f"`{each['what']}`" if each["kind"] == "process" else _call(each),
-            *(f"{1e3 * each[name]:.1f}" for name in ("seconds", "fastest", "cpu")),
+            *(f"{1e3 * each[name]:.1f}" for name in ("seconds", "fastest", "cpu_seconds")),
             "" if each["goal"] is None else f"{1e3 * each['goal']:.0f}",
         )
         for each in records
