@@ -27,7 +27,7 @@ import numpy as np
 import rivals
 import torch
 import workloads
-from tables import stability_long
+from tables import stability
 from workloads import TARGET, Workload
 
 import smoothlime as sl
@@ -123,7 +123,7 @@ def main() -> None:
     chosen = [*workloads.networks(True)[1 if quick else 0 :], workloads.trees(quick)[1]]
     records = [each for workload in chosen for each in measure(workload, 2 if quick else SEEDS)]
     facts = machine("torch", "captum", "lime", "scikit-learn") | {"seed": 1}
-    publish("stability", records, facts, stability_long(records), quick=quick)
+    publish("stability", records, facts, stability(records), quick=quick)
 
 
 if __name__ == "__main__":

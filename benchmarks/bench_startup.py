@@ -1,8 +1,8 @@
 """What does smoothlime cost before it does anything? Importing it, the command line's help, and a call's fixed part.
 
 Import and help in fresh processes, wall and CPU time, medians; the interpreter's own start is measured beside them.
-The fixed part of a call: one row, 256 draws, on a network 11-10-10-2, less the bare network on 256 points; CPU time, one
-thread, interleaved.
+The fixed part of a call: one row, 256 draws, on a network 11-10-10-2, less the bare network on 256 points; CPU time,
+one thread, interleaved.
 
     python benchmarks/bench_startup.py [--quick]
 """

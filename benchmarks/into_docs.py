@@ -21,15 +21,12 @@ import tables
 PAGES = ("README.md", "docs/benchmarks.md")
 TABLES: dict[str, tuple[str, Callable[[Sequence[Any]], str]]] = {
     "error": ("error", tables.error_short),
-    "error-1": ("error", lambda records: tables.error_short(records, 0.01)),
     "error-all": ("error", tables.error_long),
     "error-peers": ("error", tables.peers),
     "error-worst": ("error", tables.worst),
     "time": ("time", tables.time_table),
-    "stability": ("stability", tables.stability_short),
-    "stability-all": ("stability", tables.stability_long),
+    "stability": ("stability", tables.stability),
     "overhead": ("overhead", tables.overhead_short),
-    "overhead-all": ("overhead", tables.overhead_long),
     "trees": ("trees", tables.trees_short),
     "scaling": ("scaling", tables.scaling),
     "memory": ("memory", tables.memory),

@@ -49,8 +49,9 @@ def error_long(records: Sequence[Record]) -> str:
     return markdown(("model", "σ²", "from", *heads), lines)
 
 
-def error_short(records: Sequence[Record], target: float = 0.03) -> str:
+def error_short(records: Sequence[Record]) -> str:
     """Ours / the textbook's at one target, a column per variance."""
+    target = TARGETS[1]
     found = of(records, what="evaluations", target=target)
     variances = [variance for (variance,) in groups(found, "variance")]
     lines = []
@@ -134,18 +135,13 @@ def _time_cells(record: Record, records: Sequence[Record]) -> tuple[str, str, st
     return needed(record), mark + short(1e3 * record["seconds_per_row"]), mark + short(ratio)
 
 
-def stability_long(records: Sequence[Record]) -> str:
+def stability(records: Sequence[Record]) -> str:
     """Spread and changes of the top features, everyone at every setting."""
     lines = [
         (each["workload"], each["setting"], each["who"], f"{each['evaluations']:,.0f}", *_steadiness(each))
         for each in records
     ]
     return markdown(("model", "setting", "who", "evaluations", "spread", "top 1 changes", "top 3 changes"), lines)
-
-
-def stability_short(records: Sequence[Record]) -> str:
-    """Everyone as they come."""
-    return stability_long(of(records, setting="default"))
 
 
 def _steadiness(record: Record) -> tuple[str, ...]:
