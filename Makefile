@@ -10,7 +10,7 @@ STAMP   := $(VENV)/.installed
 PENDING := $(VENV)/.installing
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-data reproduce docs bench format clean
+.PHONY: help install demo test test-data reproduce docs bench bench-long bench-docs format clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1|\2/p' Makefile | while IFS='|' read -r name what; do \
@@ -64,11 +64,25 @@ reproduce: install ## redo the paper's figures, test its claims, write report/in
 docs: install ## build the documentation; a warning is an error
 	$(BIN)/sphinx-build -E -W --keep-going -b html docs docs/_build/html # -E: no page is taken from an earlier build
 
-bench: install ## run every benchmark in turn
-	@set -euo pipefail; shopt -s nullglob; \
-	scripts=(benchmarks/bench_*.py); \
-	if [ $${#scripts[@]} -eq 0 ]; then echo 'there is no benchmarks/bench_*.py to run' >&2; exit 1; fi; \
-	for script in "$${scripts[@]}"; do echo "== $$script"; $(BIN)/python "$$script"; done
+BENCH := error memory overhead scaling stability startup time trees
+LONG  := certificates coverage designs stopping
+
+bench: install ## run the benchmarks on one thread: a quarter of an hour
+	@set -euo pipefail; $(call run-benchmarks,$(BENCH))
+
+bench-long: install ## run the benchmarks that take hours: intervals, stopping, certificates, designs
+	@set -euo pipefail; $(call run-benchmarks,$(LONG))
+
+bench-docs: install ## put the results of the benchmarks into README.md and docs/
+	$(BIN)/python benchmarks/into_docs.py
+	$(BIN)/python benchmarks/charts.py
+
+# time reads the results of error, and comes after it
+define run-benchmarks
+SECONDS=0; for name in $(1); do echo "== benchmarks/bench_$$name.py"; before=$$SECONDS; \
+	$(BIN)/python "benchmarks/bench_$$name.py"; echo "== $$((SECONDS - before)) s"; done; \
+	echo "== $$SECONDS s in all"
+endef
 
 format: install ## reformat, and fix what the linter can
 	$(BIN)/ruff check --fix .

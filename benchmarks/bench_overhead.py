@@ -20,7 +20,7 @@ Row by row, captum and lime are timed on 10 rows, captum batched on 32, and scal
 
 from __future__ import annotations
 
-from common import fastest, interleaved, machine, markdown, write_lines  # before NumPy: it sets one thread
+from common import fastest, interleaved, machine, write_lines  # before NumPy: it sets one thread
 
 # isort: split
 import argparse
@@ -35,6 +35,7 @@ import torch
 from captum.attr import NoiseTunnel, Saliency
 from lime.lime_tabular import LimeTabularExplainer
 from sklearn.linear_model import LinearRegression
+from tables import overhead_long
 
 import smoothlime as sl
 
@@ -258,23 +259,6 @@ def measure(widths: tuple[int, ...], rows: int, rounds: int) -> list[dict[str, A
     return records
 
 
-def table(records: list[dict[str, Any]]) -> str:
-    rows = [
-        (
-            each["network"],
-            each["rows"],
-            each["kind"],
-            each["name"],
-            f"{1e6 * each['seconds_median'] / each['rows'] / each['draws']:.3f}",
-            f"{each['ratio_median']:.2f}",
-            f"{each['ratio_of_minima']:.2f}",
-            f"{each['ratio_spread']:.2f}",
-        )
-        for each in records
-    ]
-    return markdown(("network", "rows", "from", "who", "µs per draw", "× bare", "fastest", "IQR"), rows)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="a fifth of the rows, three rounds")
@@ -288,7 +272,7 @@ def main() -> None:
     for widths in NETWORKS:
         records += measure(widths, 1, rounds=3 if quick else 31)
     path = write_lines("overhead_quick" if quick else "overhead", [each | facts for each in records])
-    print(table(records))
+    print(overhead_long(records))
     print(f"\n{facts['cpu']}, one thread of {facts['cores']} cores; {facts['versions']}; written to {path.name}")
 
 

@@ -11,7 +11,7 @@ first call without and with the compiled code on disk.
 
 from __future__ import annotations
 
-from common import interleaved, machine, markdown, write_lines  # before NumPy: it sets one thread
+from common import interleaved, machine, write_lines  # before NumPy: it sets one thread
 
 # isort: split
 import argparse
@@ -27,6 +27,7 @@ import numpy as np
 import shap
 import xgboost
 from sklearn.ensemble import RandomForestClassifier
+from tables import trees_long
 
 from smoothlime.exact.readers import read_trees
 from smoothlime.exact.smoothing import smooth
@@ -113,14 +114,6 @@ def first_calls() -> dict[str, float]:
     return {"import_numba": found[2][0], "first_ever": found[0][1], "first_in_process": min(found[1][1], found[2][1])}
 
 
-def table(records: list[dict[str, Any]]) -> str:
-    rows = [
-        (each["model"], each["who"], f"{1e3 * each['seconds_per_row']:.3f}", f"{each['times_faster']:.1f}")
-        for each in records
-    ]
-    return markdown(("model", "who", "ms per row", "× TreeExplainer"), rows)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="a tenth of the trees, three rounds")
@@ -128,7 +121,7 @@ def main() -> None:
     facts = machine("numba", "shap", "xgboost-cpu", "scikit-learn") | {"seed": SEED} | first_calls()
     records = [each for name, about in models(quick).items() for each in measure(name, *about, quick)]
     path = write_lines("trees_quick" if quick else "trees", [each | facts for each in records])
-    print(table(records))
+    print(trees_long(records))
     for name in ("XGBoost", "random forest"):
         one = next(each for each in records if each["model"] == name)
         print(

@@ -11,7 +11,7 @@ LAYERS = [
     {"tables", "neighbourhood", "designs", "alignment", "models", "subject", "groups", "explanation", "combining"},
     {"estimators", "exact"},
     {"choices", "sampling", "exactly", "explain", "sigma_path", "guarantees"},
-    {"testing", "io", "plots"},
+    {"testing", "io", "plots", "benchmark"},
     {"paper", "cli", "__init__", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -14,7 +14,7 @@ import click
 from .._version import __version__
 from ..errors import SmoothlimeError
 
-COMMANDS = ("check", "explain", "plan", "reproduce")
+COMMANDS = ("bench", "check", "explain", "plan", "reproduce")
 
 
 class _Commands(click.Group):

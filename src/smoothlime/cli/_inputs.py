@@ -6,6 +6,7 @@ import csv
 import importlib
 import re
 import sys
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,57 @@ from typing import Any
 import numpy as np
 
 from .._optional import require
+from .._validate import check_count
 from ..errors import InvalidArgument
+from ..models import as_model, knows_both_outputs
+from ..neighbourhood import Neighbourhood
+from ..tables import as_table
 
 MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"})
 """Cells of a CSV file that stand for no value."""
 
 NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity)", re.IGNORECASE | re.ASCII)
 WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """What a command explains, read and checked: all that `explain` needs to know about it."""
+
+    model: Any
+    rows: Any
+    around: Neighbourhood
+    target: Any
+
+
+def ask(
+    model: str,
+    table: str,
+    *,
+    path: str | None,
+    columns: str | None,
+    most: int | None,
+    target: str | None,
+    output: str,
+    sigma: float,
+    background: str | None,
+    raw_units: bool,
+    fixed: str | None,
+) -> Asked:
+    """The model that is named, the rows of a file, and a neighbourhood in units of its columns or of another's."""
+    if raw_units and background is not None:
+        msg = "give --background or --raw-units, not both: each says what one unit of --sigma is"
+        raise InvalidArgument(msg)
+    everything = load_table(table, wanted_columns(columns))
+    read = as_table(everything)
+    names = wanted_columns(columns) if read is None else read.names
+    scales = everything if background is None else load_table(background, names)
+    rows = everything if most is None else everything[: check_count(most, "--rows")]
+    loaded = load_model(model, path)
+    adapted = as_model(loaded, output=output) if knows_both_outputs(loaded) else as_model(loaded)
+    held = wanted_columns(fixed, "--fixed")
+    around = Neighbourhood(sigma, fixed=held) if raw_units else Neighbourhood.from_data(scales, sigma, fixed=held)
+    return Asked(loaded, rows, around, target_of(target, adapted.outputs))
 
 
 def load_model(spec: str, path: str | None) -> Any:

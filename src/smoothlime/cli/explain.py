@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ._inputs import load_model, load_table, target_of, wanted_columns
+from ._inputs import ask
 
 
 @click.command(
@@ -60,32 +60,22 @@ def command(
 
     TABLE is a CSV file with a header, or a Parquet file. Columns that hold no numbers are held fixed.
     """
-    from .._validate import check_count
-    from ..errors import InvalidArgument, SmoothlimeWarning
+    from ..errors import SmoothlimeWarning
     from ..explain import explain
     from ..io.files import check_destination
-    from ..models import as_model, knows_both_outputs
-    from ..tables import as_table
 
-    if raw_units and background is not None:
-        msg = "give --background or --raw-units, not both: each says what one unit of --sigma is"
-        raise InvalidArgument(msg)
     if out is not None:
         check_destination(out)  # before the work, not after it
-    everything = load_table(table, wanted_columns(columns))
-    read = as_table(everything)
-    names = wanted_columns(columns) if read is None else read.names
-    scales = everything if background is None else load_table(background, names)
-    rows = everything if most is None else everything[: check_count(most, "--rows")]
-    loaded = load_model(model, path)
-    adapted = as_model(loaded, output=output) if knows_both_outputs(loaded) else as_model(loaded)
+    asked = ask(
+        model, table, path=path, columns=columns, most=most, target=target, output=output, sigma=sigma,
+        background=background, raw_units=raw_units, fixed=fixed,
+    )  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("always", SmoothlimeWarning)
         warnings.showwarning = _show
         e = explain(
-            loaded, rows, sigma=_around(sigma, scales, raw_units, wanted_columns(fixed, "--fixed")),
-            target=target_of(target, adapted.outputs), output=output, method=method, design=design, n_samples=samples,
-            rtol=rtol, max_samples=max_samples, confidence=confidence, seed=seed,
+            asked.model, asked.rows, sigma=asked.around, target=asked.target, output=output, method=method,
+            design=design, n_samples=samples, rtol=rtol, max_samples=max_samples, confidence=confidence, seed=seed,
         )  # fmt: skip
     if out is None:
         click.echo(str(e))
@@ -94,12 +84,6 @@ def command(
     still = len(e) - int(e.converged.sum())
     missed = "" if samples is not None or not still else f"; {still} did not reach the tolerance"
     click.echo(f"wrote {out}: {len(e)} row{'s' * (len(e) != 1)}, {e.method}, {e.design} draws, seed {e.seed}{missed}")
-
-
-def _around(sigma: float, scales: Any, raw_units: bool, fixed: tuple[str, ...]) -> Any:
-    from ..neighbourhood import Neighbourhood
-
-    return Neighbourhood(sigma, fixed=fixed) if raw_units else Neighbourhood.from_data(scales, sigma, fixed=fixed)
 
 
 def _show(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -40,6 +40,12 @@ def check_destination(path: str | os.PathLike[str]) -> Path:
     if target.suffix.lower() not in WRITERS:
         msg = f"path must end in .json or .parquet, which says how to write it; got {str(target)!r}"
         raise InvalidArgument(msg)
+    return check_writable(target)
+
+
+def check_writable(path: str | os.PathLike[str]) -> Path:
+    """The path, if there is a folder for it and it is no folder itself."""
+    target = _path(path)
     try:
         is_folder, has_folder = target.is_dir(), target.parent.is_dir()
     except OSError as err:  # a name that is too long, say

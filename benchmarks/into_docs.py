@@ -1,0 +1,91 @@
+"""Puts the committed results into README.md and docs/benchmarks.md: every table of numbers there is made here.
+
+    python benchmarks/into_docs.py [--check]
+
+A table stands between `<!-- table NAME: made by benchmarks/into_docs.py -->` and `<!-- end of table -->`. With --check
+nothing is written; tables that are not what the results say are named, and the exit status is 1.
+"""
+
+from __future__ import annotations
+
+from common import HERE, read_lines
+
+# isort: split
+import re
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tables
+
+PAGES = ("README.md", "docs/benchmarks.md")
+TABLES: dict[str, tuple[str, Callable[[Sequence[Any]], str]]] = {
+    "error": ("error", tables.error_short),
+    "error-all": ("error", tables.error_long),
+    "error-peers": ("error", tables.peers),
+    "error-worst": ("error", tables.worst),
+    "time": ("time", tables.time_table),
+    "stability": ("stability", tables.stability),
+    "overhead": ("overhead", tables.overhead_short),
+    "trees": ("trees", tables.trees_short),
+    "scaling": ("scaling", tables.scaling),
+    "memory": ("memory", tables.memory),
+    "startup": ("startup", tables.startup),
+}
+"""Name of a table to the benchmark whose results it shows, and how."""
+
+MARKED = re.compile(
+    r"(<!-- table (?P<name>[\w-]+): made by benchmarks/into_docs\.py -->\n)(?P<text>.*?)(<!-- end of table -->)", re.S
+)
+
+
+def made(name: str) -> str:
+    """The table with that name, and where its numbers come from."""
+    benchmark, make = TABLES[name]
+    records = read_lines(benchmark)
+    return f"\n{make(records)}\n\n{source(benchmark, records[0])}\n\n"
+
+
+def source(benchmark: str, facts: dict[str, Any]) -> str:
+    """Script, commit, day, versions and processor."""
+    versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items() if name != "smoothlime")
+    return (
+        f"<sub>`benchmarks/bench_{benchmark}.py` at {facts['commit']}, {facts['when'][:10]}; Python {facts['python']},"
+        f" {versions}; {facts['cpu']}, one thread.</sub>"
+    )
+
+
+def filled(text: str) -> tuple[str, list[str]]:
+    """A page with every table made anew, and the names of those that have changed."""
+    stale = []
+
+    def fresh(match: re.Match[str]) -> str:
+        if match["name"] not in TABLES:
+            sys.exit(f"there is no table {match['name']!r}; there are {', '.join(TABLES)}")
+        content = made(match["name"])
+        if content != match["text"]:
+            stale.append(match["name"])
+        return f"{match[1]}{content}{match[4]}"
+
+    return MARKED.sub(fresh, text), stale
+
+
+def main() -> None:
+    is_check = sys.argv[1:] == ["--check"]
+    changed = []
+    for page in PAGES:
+        path = HERE.parent / page
+        before = path.read_text(encoding="utf-8")
+        if before.count("made by benchmarks/into_docs.py -->") != len(MARKED.findall(before)):
+            sys.exit(f"{page}: a table has no end, or two have one")
+        after, stale = filled(before)
+        changed += [f"{page}: {name}" for name in stale]
+        if not is_check:
+            path.write_text(after, encoding="utf-8")
+    print("\n".join(changed) or "every table is what the results say")
+    if is_check and changed:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

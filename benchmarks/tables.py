@@ -1,0 +1,280 @@
+"""Results as Markdown: each function takes the records of one benchmark and returns a table, perhaps with a note.
+
+Scripts print the long ones; `into_docs.py` puts them, and short ones, into the documentation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from common import markdown, short
+
+Record = dict[str, Any]
+
+OURS, TEXTBOOK = "smoothlime", {"gradients": "SmoothGrad, iid", "values": "C-LIME, iid"}
+TARGETS = (0.1, 0.03, 0.01)
+NEVER_WORSE = 1.05
+"""What is allowed to a default, as a ratio of errors to those of independent draws."""
+FIRST_HONEST = 256
+"""Draws from which on that is asked."""
+KINDS = {"gradients": "gradients", "values": "predictions", "trees": "its trees"}
+
+
+def of(records: Iterable[Record], **wanted: Any) -> list[Record]:
+    """Records whose fields are as wanted; `kind` stands for the field 'from'."""
+    if "kind" in wanted:
+        wanted["from"] = wanted.pop("kind")
+    return [each for each in records if all(each.get(name) == value for name, value in wanted.items())]
+
+
+def groups(records: Iterable[Record], *names: str) -> list[tuple[Any, ...]]:
+    """The different values of some fields, in order of appearance."""
+    return list(dict.fromkeys(tuple(each[name] for name in names) for each in records))
+
+
+def error_long(records: Sequence[Record]) -> str:
+    """Evaluations to each error, ours and the textbook's, for every workload, variance and kind of access."""
+    lines = []
+    found = of(records, what="evaluations")
+    for workload, variance, kind in groups(found, "workload", "variance", "from"):
+        cells = []
+        for target in TARGETS:
+            mine, plain = _pair(found, workload, variance, kind, target)
+            cells += [needed(mine), needed(plain), fewer(mine, plain)]
+        lines.append((workload, variance, KINDS[kind], *cells))
+    for workload, asked in groups(of(records, what="exact"), "workload", "evaluations"):
+        lines.append((workload, "any", KINDS["trees"], *[f"{asked}, exact", "", ""] * len(TARGETS)))
+    heads = [f"{who} {target:.0%}" for target in TARGETS for who in ("ours to", "iid to", "fewer at")]
+    return markdown(("model", "σ²", "from", *heads), lines)
+
+
+def error_short(records: Sequence[Record]) -> str:
+    """Ours / the textbook's at one target, a column per variance."""
+    target = TARGETS[1]
+    found = of(records, what="evaluations", target=target)
+    variances = [variance for (variance,) in groups(found, "variance")]
+    lines = []
+    for workload, kind in groups(found, "workload", "from"):
+        cells = []
+        for variance in variances:
+            mine, plain = _pair(found, workload, variance, kind, target)
+            cells.append(f"{needed(mine)} / {needed(plain)}" + (f" ({times})" if (times := fewer(mine, plain)) else ""))
+        lines.append((workload, KINDS[kind], *cells))
+    for workload, asked in groups(of(records, what="exact"), "workload", "evaluations"):
+        lines.append((workload, KINDS["trees"], *[f"{asked}, exact"] * len(variances)))
+    return markdown(("model", "from", *(f"σ² = {variance:g}" for variance in variances)), lines)
+
+
+def needed(record: Record) -> str:
+    """Evaluations with their mark: ≤ where the first number measured was enough, ~ where they were extrapolated."""
+    return {"below": "≤ ", "measured": "", "beyond": "~ "}[record["how"]] + f"{record['needed']:,.0f}"
+
+
+def fewer(one: Record, other: Record) -> str:
+    """How many times fewer evaluations `one` takes than `other`; nothing where both are below what was measured."""
+    if other["how"] == "below":
+        return ""
+    mark = "≥ " if one["how"] == "below" else "~ " if "beyond" in (one["how"], other["how"]) else ""
+    return f"{mark}{short(other['needed'] / one['needed'])}×"
+
+
+def peers(records: Sequence[Record]) -> str:
+    """captum's and lime's errors over those of our textbook estimates: 1 means that they are the same."""
+    lines = [
+        (each["workload"], each["variance"], each["who"], each["to"], f"{each['draws']:,}", _plus_minus(each))
+        for each in of(records, what="ratio")
+        if each["who"] in ("captum", "lime")
+    ]
+    return markdown(("model", "σ²", "who", "against ours as", "draws", "ratio of errors"), lines)
+
+
+def worst(records: Sequence[Record], most: int = 8) -> str:
+    """The largest ratios of our default errors to the textbook's at 256 draws or more."""
+    found = [each for each in of(records, what="ratio", who=OURS) if each["draws"] >= FIRST_HONEST]
+    lines = [
+        (
+            each["workload"],
+            each["variance"],
+            KINDS[each["from"]],
+            f"{each['draws']:,}",
+            each["seeds"],
+            _plus_minus(each),
+        )
+        for each in sorted(found, key=lambda each: -each["ratio"])[:most]
+    ]
+    above = [each for each in found if each["ratio"] - 2 * each["standard_error"] > NEVER_WORSE]
+    table = markdown(("model", "σ²", "from", "draws", "seeds", "our error / iid"), lines)
+    return (
+        f"{table}\n\nOf {len(found)} comparisons at {FIRST_HONEST} draws or more, {len(above)} are more than"
+        f" {NEVER_WORSE - 1:.0%} worse than independent draws by more than two standard errors; the largest are shown."
+    )
+
+
+def time_table(records: Sequence[Record]) -> str:
+    """Milliseconds per row to each target, and how many times ours."""
+    targets = sorted({each["target"] for each in records if each["target"]}, reverse=True)
+    lines = []
+    for workload, kind, who in groups(records, "workload", "from", "who"):
+        own = of(records, workload=workload, kind=kind, who=who)
+        if own[0]["how"] == "exact":
+            cells = ["exact", short(1e3 * own[0]["seconds_per_row"]), "1"] * len(targets)
+        else:
+            cells = [cell for each in own for cell in _time_cells(each, records)]
+        lines.append((workload, KINDS[kind], who, *cells))
+    heads = (f"{what} {target:.0%}" for target in targets for what in ("evaluations to", "ms per row to", "× ours at"))
+    return markdown(("model", "from", "who", *heads), lines)
+
+
+def _time_cells(record: Record, records: Sequence[Record]) -> tuple[str, str, str]:
+    """Evaluations, milliseconds and the factor over ours; ~ marks what was not measured directly."""
+    own = of(records, workload=record["workload"], who=OURS)
+    mine = (of(own, how="exact") or of(own, kind=record["from"], target=record["target"]))[0]
+    mark = "~ " if record["is_scaled"] or record["how"] == "beyond" else ""
+    ratio = record["seconds_per_row"] / mine["seconds_per_row"]
+    return needed(record), mark + short(1e3 * record["seconds_per_row"]), mark + short(ratio)
+
+
+def stability(records: Sequence[Record]) -> str:
+    """Spread and changes of the top features, everyone at every setting."""
+    lines = [
+        (each["workload"], each["setting"], each["who"], f"{each['evaluations']:,.0f}", *_steadiness(each))
+        for each in records
+    ]
+    return markdown(("model", "setting", "who", "evaluations", "spread", "top 1 changes", "top 3 changes"), lines)
+
+
+def _steadiness(record: Record) -> tuple[str, ...]:
+    return tuple(f"{record[name]:.1%}" for name in ("spread", "top1_changes", "top3_changes"))
+
+
+def scaling_long(records: Sequence[Record]) -> str:
+    """Milliseconds at every size, then slopes."""
+    times = [
+        (each["sweep"], f"{each[each['sweep']]:,}", each["method"], *(f"{1e3 * each[part]:.2f}" for part in PARTS))
+        for each in of(records, what="time")
+    ]
+    return f"{markdown(('growing', 'size', 'method', 'ms', 'bare', 'beyond'), times)}\n\n{scaling(records)}"
+
+
+PARTS = ("seconds", "bare", "beyond")
+
+
+def scaling(records: Sequence[Record]) -> str:
+    """Slopes in double logarithms."""
+    lines = [
+        (
+            each["sweep"], f"{each['sizes'][0]:,} to {each['sizes'][-1]:,}", each["method"],
+            *(f"{each[part]:.2f}" for part in ("total", "bare", "beyond")), f"{each['last']:.2f}",
+        )
+        for each in of(records, what="slope")
+    ]  # fmt: skip
+    heads = ("growing", "from", "method", "slope of the whole", "of the bare model", "of the rest", "× bare at the end")
+    return markdown(heads, lines)
+
+
+def memory(records: Sequence[Record]) -> str:
+    """Peaks, and what was added to the process."""
+    lines = [
+        (
+            f"{each['rows']:,}", f"{each['draws']:,}", each["features"], each["who"], f"{each['peak']:,.0f}",
+            f"{each['added']:,.0f}", f"{each['points']:,.0f}", f"{each['seconds']:.1f}",
+        )
+        for each in records
+    ]  # fmt: skip
+    heads = ("rows", "draws", "features", "who", "peak, MiB", "added, MiB", "all points would be, MiB", "CPU s")
+    return markdown(heads, lines)
+
+
+def startup(records: Sequence[Record]) -> str:
+    """Milliseconds before anything happens: wall time, the fastest, and CPU time; calls are in CPU time throughout."""
+    lines = [
+        (
+            f"`{each['what']}`" if each["kind"] == "process" else _call(each),
+            *(f"{1e3 * each[name]:.1f}" for name in ("seconds", "fastest", "cpu_seconds")),
+            "" if each["goal"] is None else f"{1e3 * each['goal']:.0f}",
+        )
+        for each in records
+    ]  # fmt: skip
+    return markdown(("what", "ms, median", "fastest", "CPU", "goal"), lines)
+
+
+def _call(record: Record) -> str:
+    return f"`explain`, one row, {record['draws']} draws, {record['what']}: beyond the bare model"
+
+
+def overhead_long(records: Sequence[Record]) -> str:
+    """Everyone's time over the bare network's."""
+    lines = [
+        (
+            each["network"], each["rows"], each["kind"], each["name"],
+            f"{1e6 * each['seconds_median'] / each['rows'] / each['draws']:.3f}",
+            *(f"{each[name]:.2f}" for name in ("ratio_median", "ratio_of_minima", "ratio_spread")),
+        )
+        for each in records
+    ]  # fmt: skip
+    return markdown(("network", "rows", "from", "who", "µs per draw", "× bare", "fastest", "IQR"), lines)
+
+
+def overhead_short(records: Sequence[Record]) -> str:
+    """Time of `explain` over that of the bare network, beside others: many rows, and what a single row costs."""
+    many, one = ([each for each in records if (each["rows"] > 1) == is_many] for is_many in (True, False))
+    lines = []
+    for (network,) in groups(many, "network"):
+        ratios = {(each["kind"], each["name"]): each["ratio_median"] for each in of(many, network=network)}
+        values = [_ratio(ratios["values", f"smoothlime {name}"]) for name in ("clime", "differences")]
+        peer = (ratios["gradients", name] for name in ("loop by hand", "captum, batched", "captum, outputs summed"))
+        smoothgrad = _ratio(ratios["gradients", "smoothlime smoothgrad"])
+        lines.append((network, "gradients (`smoothgrad`)", smoothgrad, *map(_ratio, peer), ""))
+        by_hand, lime = (_ratio(ratios["values", name]) for name in ("least squares by hand", "lime, row by row"))
+        lines.append((network, "predictions (`clime` / `differences`)", " / ".join(values), by_hand, "", "", lime))
+    alone = [each for each in one if each["name"].startswith("smoothlime")]
+    beyond = [each["seconds_median"] * (1 - 1 / each["ratio_median"]) * 1e3 for each in alone]
+    low, high = (pick(each["ratio_median"] for each in alone) for pick in (min, max))
+    heads = ("network", "from", "smoothlime", "by hand", "captum, batched", "captum, summed", "`lime`")
+    return (
+        f"{markdown(heads, lines)}\n\n{many[0]['rows']} rows × {many[0]['draws']:,} draws. One row alone costs"
+        f" {low:.1f} to {high:.1f} times the bare model: {min(beyond):.1f} to {max(beyond):.1f} ms on top of it."
+    )
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.2f}" if value < 3 else f"{value:.2g}"
+
+
+def trees_long(records: Sequence[Record]) -> str:
+    """Milliseconds per row, and times TreeExplainer's."""
+    lines = [
+        (each["model"], each["who"], f"{1e3 * each['seconds_per_row']:.3f}", f"{each['times_faster']:.1f}")
+        for each in records
+    ]
+    return markdown(("model", "who", "ms per row", "× TreeExplainer"), lines)
+
+
+def trees_short(records: Sequence[Record]) -> str:
+    """A column per σ and one for shap; what a first call takes below."""
+    columns = [who for (who,) in groups(records, "who")]
+    models = groups(records, "model", "trees")
+    lines = [
+        (f"{model}, {count} trees", *(short(1e3 * each["seconds_per_row"]) for each in of(records, model=model)))
+        for model, count in models
+    ]
+    ready = [of(records, model=model)[0] for model, _ in models]
+    seconds = " and ".join(f"{each['read_seconds'] + each['plan_seconds']:.2f}" for each in ready)
+    first = ready[0]
+    return (
+        f"{markdown(('classifier, ms per row', *(f'`{each}`' if 'shap' in each else each for each in columns)), lines)}"
+        f"\n\nReading the model, proving what was read and laying out the trees take {seconds} s, once per call of"
+        f" `explain`; the very first call compiles for {first['first_ever']:.1f} s, and the first in each later process"
+        f" takes {first['first_in_process']:.2f} s."
+    )
+
+
+def _pair(found: Sequence[Record], workload: str, variance: float, kind: str, target: float) -> tuple[Record, Record]:
+    """Ours and the textbook's."""
+    where = {"workload": workload, "variance": variance, "kind": kind, "target": target}
+    return of(found, who=OURS, **where)[0], of(found, who=TEXTBOOK[kind], **where)[0]
+
+
+def _plus_minus(record: Record) -> str:
+    return f"{record['ratio']:.2f} ± {record['standard_error']:.2f}"

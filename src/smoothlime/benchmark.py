@@ -1,0 +1,356 @@
+"""Which method and which design suit a model best? Error against evaluations, and time, measured on that model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ._progress import Progress
+from ._types import Array, Points
+from ._validate import check_choice, check_count
+from ._version import versions
+from .choices import METHODS
+from .errors import InvalidArgument, NoClosedForm, NoGradients, TooFewDraws
+from .explain import explain, prepare
+from .explanation import Explanation, around
+from .models import Differentiable, resolve_target
+from .sampling import Job
+
+DRAWS = (64, 128, 256, 512, 1_024, 2_048, 4_096)
+CONTENDERS = ("smoothgrad", "clime", "differences")
+"""Methods that are tried unless others are named: `stein` needs more draws for the same, `lime` may mean another."""
+
+LARGER = 16
+"""The run that errors are measured against has so many times the most draws."""
+
+TIMED, ROUNDS = 1_024, 3
+"""Draws of the calls that are timed, and how often each is; the fastest counts, as other programs only slow it down."""
+
+LONG = 30.0
+"""Seconds beyond which a forecast is given."""
+
+Pair = tuple[str, str]
+"""A method and a design."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """One method with one design: errors by evaluations, and what an evaluation costs."""
+
+    method: str
+    design: str
+    needs: str
+    """'values' or 'gradients'"""
+    draws: tuple[int, ...]
+    """Asked for"""
+    evaluations: tuple[int, ...]
+    """Made per row, everything charged"""
+    errors: tuple[float, ...]
+    """Relative L2 error of standardised slopes: root mean square over seeds, median over rows"""
+    seconds_per_evaluation: float | None
+    """None for a closed form, which hardly asks the model"""
+    overhead: float | None
+    """Time of a whole call over that of the bare model on as many points"""
+
+    def evaluations_to(self, error: float) -> float | None:
+        """Evaluations at which the error falls to `error`; None where it does not."""
+        return crossing(self.evaluations, self.errors, error)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What the errors of methods that need values, or gradients, are measured against."""
+
+    needs: str
+    method: str
+    design: str
+    evaluations: int
+    relative_error: float
+    """Its own standard error, relative, median over rows; errors as small as this cannot be told from none"""
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """What `benchmark` found, smallest error first."""
+
+    contenders: tuple[Contender, ...]
+    references: tuple[Reference, ...]
+    bare_seconds: dict[str, float]
+    """Of the bare model per point, by what is needed of it"""
+    draws: tuple[int, ...]
+    output: str
+    rows: int
+    features: int
+    repeats: int
+    seed: int
+    versions: dict[str, str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Subject:
+    """The model and the rows, as `explain` takes them and as they are after all checks."""
+
+    model: Any
+    X: Any
+    question: dict[str, Any]
+    job: Job
+    weights: Array
+    """(r, k) of the outputs that are explained"""
+    output: str
+
+    def explain(self, **settings: Any) -> Explanation:
+        return explain(self.model, self.X, **self.question, **settings, progress=False)
+
+    def points(self, n: int) -> tuple[Points, Points]:
+        """Points (n, d) around the rows, in the model's own type, and weights (n, k) of its outputs there."""
+        rows = np.arange(n) % len(self.job.rows)
+        z = np.random.default_rng(self.job.seed).standard_normal((n, 1, len(self.job.factor.free)))
+        at = around(self.job.rows[rows], self.job.factor.free, self.job.factor.steps(z), self.job.dtype)
+        return at[:, 0], self.weights[rows].astype(self.job.dtype)
+
+
+def benchmark(
+    model: Any,
+    X: Any,
+    *,
+    sigma: Any = 1.0,
+    background: Any = None,
+    target: Any = None,
+    output: str = "probability",
+    methods: Sequence[str] = (),
+    designs: Sequence[str] = (),
+    draws: Sequence[int] = DRAWS,
+    repeats: int = 8,
+    seed: int = 0,
+    progress: Any = "auto",
+    say: Callable[[str], None] = lambda text: None,
+) -> Benchmark:
+    """Error against evaluations of every method and design that can explain the model around some rows.
+
+    Each is run `repeats` times from different seeds at each number of draws, and compared with one larger run: from
+    gradients for methods that use those, from predictions for the others, or with the closed form where there is one.
+    Numbers of draws that a method finds too small are left out.
+
+    Parameters
+    ----------
+    model, X, sigma, background, target, output
+        As in `explain`. A few rows are enough.
+    methods, designs
+        Only these; all that the model allows by default.
+    say
+        Told beforehand how long it may take, where that is half a minute or more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = benchmark(lambda a: np.sin(a).sum(axis=1), [0.1, 0.2], draws=[64, 256], repeats=4)
+    >>> sorted({each.method for each in found.contenders}), found.contenders[0].errors[-1] < 0.05
+    (['clime', 'differences'], True)
+    """
+    counts = tuple(sorted({check_count(n, "draws") for n in draws}))
+    if len(counts) < 2:
+        msg = f"draws must name at least two different numbers, to see how errors fall; got {list(draws)}"
+        raise InvalidArgument(msg)
+    seeds = range(seed + 1, seed + 1 + check_count(repeats, "repeats", at_least=2))
+    question = {"sigma": sigma, "background": background, "target": target, "output": output}
+    subject = _take_up(model, X, question, seed)
+    field = _field(methods, designs, isinstance(subject.job.evaluation.model, Differentiable))
+    needs: list[str] = sorted({METHODS[method]().needs for method, _ in field})
+    larger, timing = LARGER * counts[-1], (2 * ROUNDS + 1) * TIMED
+    total = len(subject.job.rows) * (len(field) * (len(seeds) * sum(counts) + timing) + len(needs) * larger)
+    _forecast(total, max(_speed(subject, each) for each in needs), say)
+    with Progress(progress, total, label="measuring") as watch:
+        truths = _truths(subject, needs, larger, watch)
+        curves = {pair: list(_curve(subject, pair, truths[_needs(pair)][0], counts, seeds, watch)) for pair in field}
+        costs = _costs(subject, {pair: max(TIMED, curve[0][0]) for pair, curve in curves.items() if curve}, watch)
+    found = [_contender(pair, curves[pair], cost) for pair, cost in costs.items()]
+    references = tuple(about for _, about in truths.values())
+    return Benchmark(
+        contenders=(*_closed_forms(references[:1]), *sorted(found, key=lambda each: each.errors[-1])),
+        references=references, bare_seconds=_bare_seconds(costs), draws=counts, output=subject.output,
+        rows=len(subject.job.rows), features=len(subject.job.factor.free), repeats=len(seeds), seed=seed,
+        versions=versions(),
+    )  # fmt: skip
+
+
+def crossing(evaluations: Sequence[int], errors: Sequence[float], target: float) -> float | None:
+    """Evaluations at which errors fall to the target, on straight lines in logarithms; None where they do not.
+
+    The first number of evaluations where its error is small enough already.
+
+    >>> crossing([100, 400], [0.2, 0.1], 0.1), crossing([100, 400], [0.2, 0.1], 0.05)
+    (400.0, None)
+    """
+    if errors[0] <= target:
+        return float(evaluations[0])
+    for (n, error), (next_n, next_error) in pairwise(zip(evaluations, errors, strict=True)):
+        if next_error <= target:
+            share = np.log(error / target) / np.log(error / max(next_error, 1e-300))
+            return float(n * (next_n / n) ** share)
+    return None
+
+
+def _take_up(model: Any, X: Any, question: dict[str, Any], seed: int) -> _Subject:
+    """Every argument checked, before the first draw."""
+    job = prepare(model, X, **question, method="clime", max_samples=10**9, seed=seed)
+    target = resolve_target(question["target"], job.outputs, job.predictions)
+    return _Subject(model, X, question, job, target.weights[:, 0], target.names[0])
+
+
+def _field(methods: Sequence[str], designs: Sequence[str], has_gradients: bool) -> list[Pair]:
+    """Pairs of method and design that can be tried, of those asked for."""
+    for name in methods:
+        check_choice(name, "method", METHODS)
+        if METHODS[name]().needs == "gradients" and not has_gradients:
+            msg = f"{name} needs gradients, and this model gives only values. Leave it out, or use clime or differences"
+            raise NoGradients(msg)
+    known = dict.fromkeys(design for make in METHODS.values() for design in make().designs)
+    for name in designs:
+        check_choice(name, "design", known)
+    tried = [name for name in methods or CONTENDERS if METHODS[name]().needs == "values" or has_gradients]
+    field = [(name, design) for name in tried for design in METHODS[name]().designs if not designs or design in designs]
+    if not field:
+        msg = f"none of the methods {', '.join(tried)} can use the designs {', '.join(designs)}"
+        raise InvalidArgument(msg)
+    return field
+
+
+def _needs(pair: Pair) -> str:
+    return METHODS[pair[0]]().needs
+
+
+def _settings(pair: Pair) -> dict[str, Any]:
+    """What `explain` is told; a design that belongs to its method alone goes without saying."""
+    method, design = pair
+    return {"method": method} if METHODS[method]().designs == (design,) else {"method": method, "design": design}
+
+
+def _speed(subject: _Subject, needs: str) -> float:
+    """Seconds per point that the model itself takes, by a few quick calls."""
+    n = min(256, subject.job.evaluation.batch_size)
+    run = _bare_run(subject, needs, n)
+    run()  # libraries load and compile outside the clock
+    return min(_seconds(run) for _ in range(ROUNDS)) / n
+
+
+def _bare_run(subject: _Subject, needs: str, n: int) -> Callable[[], None]:
+    """The model alone at n points, batch by batch; one batch is made beforehand and asked about again and again."""
+    model: Any = subject.job.evaluation.model
+    size = min(n, subject.job.evaluation.batch_size)
+    points, weights = subject.points(size)
+
+    def run() -> None:
+        for start in range(0, n, size):
+            part = slice(0, min(size, n - start))
+            if needs == "gradients":
+                model.values_and_gradients(points[part], weights[part])
+            else:
+                model.values(points[part].copy())  # a model may write into its points
+
+    return run
+
+
+def _seconds(run: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def _forecast(evaluations: int, seconds: float, say: Callable[[str], None]) -> None:
+    if (expected := evaluations * seconds) >= LONG:
+        about = f"{expected:.0f} seconds" if expected < 120 else f"{expected / 60:.0f} minutes"
+        say(f"{evaluations:,} model evaluations, {about} or more; fewer rows, repeats, draws or methods take less")
+
+
+def _truths(
+    subject: _Subject, needs: Sequence[str], larger: int, watch: Progress
+) -> dict[str, tuple[Array, Reference]]:
+    """Standardised slopes to measure errors against, by what is needed of the model: exact, or one larger run."""
+    found = {}
+    try:
+        known = subject.explain(method="exact")
+    except NoClosedForm:
+        known = None
+    for each in needs:
+        method = "smoothgrad" if each == "gradients" else "differences"
+        e = known or subject.explain(method=method, n_samples=larger, seed=subject.job.seed)
+        slopes = np.nan_to_num(e.standardised)
+        length = np.linalg.norm(slopes, axis=1)
+        if not length.any():
+            msg = f"by its {each} the model does not change around these rows: there is nothing to be relative to"
+            raise InvalidArgument(msg)
+        own = np.linalg.norm(np.nan_to_num(e.standard_error * e.std), axis=1)[length > 0] / length[length > 0]
+        about = Reference(each, e.method, e.design, int(e.n_evaluations.max()), float(np.median(own)))
+        found[each] = slopes, about
+        watch.advance(len(slopes) * larger)
+    return found
+
+
+def _curve(
+    subject: _Subject, pair: Pair, truth: Array, counts: Sequence[int], seeds: range, watch: Progress
+) -> Iterator[tuple[int, int, float]]:
+    """Draws, evaluations per row and the error there, for each number of draws that is not too small."""
+    length = np.linalg.norm(truth, axis=1)
+    for n in counts:
+        squared = []
+        try:
+            for seed in seeds:
+                e = subject.explain(**_settings(pair), n_samples=n, seed=seed, draws="independent")
+                squared.append(((np.nan_to_num(e.standardised) - truth) ** 2).sum(axis=1))
+                watch.advance(len(truth) * n)
+        except TooFewDraws:
+            watch.advance(len(truth) * n * len(seeds))
+            continue
+        error = np.sqrt(np.mean(squared, axis=0))[length > 0] / length[length > 0]
+        yield n, int(e.n_evaluations.max()), float(np.median(error))
+
+
+@dataclass(frozen=True, slots=True)
+class _Cost:
+    """Seconds per evaluation: of whole calls, and of the bare model."""
+
+    whole: float
+    bare: float
+
+
+def _costs(subject: _Subject, draws: dict[Pair, int], watch: Progress) -> dict[Pair, _Cost]:
+    """Whole calls and the bare model, timed in turn."""
+    calls = {pair: partial(subject.explain, **_settings(pair), n_samples=n) for pair, n in draws.items()}
+    made = {pair: int(call().n_evaluations.sum()) for pair, call in calls.items()}
+    alone = {pair: _bare_run(subject, _needs(pair), made[pair]) for pair in calls}
+    rounds = []
+    for _ in range(ROUNDS):
+        rounds.append({pair: (_seconds(calls[pair]), _seconds(alone[pair])) for pair in calls})
+        watch.advance(2 * sum(made.values()))
+    fastest = {pair: [min(times) for times in zip(*(each[pair] for each in rounds), strict=True)] for pair in calls}
+    return {pair: _Cost(whole / made[pair], bare / made[pair]) for pair, (whole, bare) in fastest.items()}
+
+
+def _bare_seconds(costs: dict[Pair, _Cost]) -> dict[str, float]:
+    """Of the bare model per point, by what is needed of it."""
+    needs = sorted({_needs(pair) for pair in costs})
+    return {each: min(cost.bare for pair, cost in costs.items() if _needs(pair) == each) for each in needs}
+
+
+def _contender(pair: Pair, curve: Sequence[tuple[int, int, float]], cost: _Cost) -> Contender:
+    draws, evaluations, errors = zip(*curve, strict=True)
+    return Contender(*pair, _needs(pair), draws, evaluations, errors, cost.whole, cost.whole / cost.bare)
+
+
+def _closed_forms(references: Sequence[Reference]) -> list[Contender]:
+    """A closed form competes as well: no draws, no error."""
+    return [
+        Contender(each.method, each.design, "structure", (0,), (each.evaluations,), (0.0,), None, None)
+        for each in references
+        if each.method == "exact"
+    ]

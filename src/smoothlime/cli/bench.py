@@ -1,0 +1,126 @@
+"""`smoothlime bench`: which method and design need fewest evaluations, and how long they take, on one's own model."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ._inputs import ask
+
+if TYPE_CHECKING:
+    from ..benchmark import Benchmark
+
+PICTURES = (".svg", ".png", ".pdf")
+
+
+@click.command(
+    "bench",
+    epilog="Example: smoothlime bench mymodels:net --data rows.csv --path . --target 1 --plot errors.svg",
+)
+@click.argument("model")
+@click.option("--data", "table", required=True, help="Rows to explain: a CSV file with a header, or a Parquet file.")
+@click.option("-o", "--out", help="File for all numbers, .json; a table is printed in any case.")
+@click.option("--plot", help="File for a picture of error against evaluations: .svg, .png or .pdf.")
+@click.option("--path", help="Folder in which to look for the model's module.")
+@click.option("--columns", help="Columns to use, separated by commas; all of them by default.")
+@click.option("--rows", "most", type=int, default=4, show_default=True, help="Use at most so many rows.")
+@click.option("--target", help="Output to explain: a name, a position, or 'predicted'.")
+@click.option("--output", type=click.Choice(["probability", "margin"]), default="probability", show_default=True)
+@click.option(
+    "--sigma", type=float, default=0.5, show_default=True, help="In standard deviations of the data's columns."
+)
+@click.option("--background", help="File whose columns give the standard deviations instead of those of --data.")
+@click.option("--raw-units", is_flag=True, help="Take --sigma in the units of the features instead.")
+@click.option("--fixed", help="Columns to hold fixed, separated by commas, besides those that hold no numbers.")
+@click.option("--method", "methods", multiple=True, help="Only this method; may be given several times.")
+@click.option("--design", "designs", multiple=True, help="Only this design; may be given several times.")
+@click.option("--draws", help="Numbers of draws per row, separated by commas; 64 to 4096 by doubling by default.")
+@click.option("--repeats", type=int, default=8, show_default=True, help="Runs from different seeds, for each.")
+@click.option("--seed", type=int, default=0, show_default=True)
+def command(
+    model: str,
+    table: str,
+    out: str | None,
+    plot: str | None,
+    path: str | None,
+    columns: str | None,
+    most: int,
+    target: str | None,
+    output: str,
+    sigma: float,
+    background: str | None,
+    raw_units: bool,
+    fixed: str | None,
+    methods: tuple[str, ...],
+    designs: tuple[str, ...],
+    draws: str | None,
+    repeats: int,
+    seed: int,
+) -> None:
+    """Measure how to explain MODEL, given as module:attribute, with the fewest evaluations.
+
+    Around a few rows, every method and design that the model allows is run several times at each number of draws. The
+    table shows how far they are from one larger run, the evaluations that errors of 10, 3 and 1% take, and the time of
+    an evaluation beside that of the bare model.
+    """
+    from ..benchmark import DRAWS, benchmark
+    from ..errors import SmoothlimeWarning
+    from ..plots.contest import as_text
+
+    _check_file(out, (".json",), "--out")  # before the work, not after it
+    _check_file(plot, PICTURES, "--plot")
+    asked = ask(
+        model, table, path=path, columns=columns, most=most, target=target, output=output, sigma=sigma,
+        background=background, raw_units=raw_units, fixed=fixed,
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SmoothlimeWarning)  # of thousands of runs, each might warn
+        found = benchmark(
+            asked.model, asked.rows, sigma=asked.around, target=asked.target, output=output, methods=methods,
+            designs=designs, draws=_numbers(draws) or DRAWS, repeats=repeats, seed=seed,
+            say=lambda text: click.echo(f"smoothlime: {text}", err=True),
+        )  # fmt: skip
+    click.echo(as_text(found))
+    if out is not None:
+        Path(out).write_text(json.dumps(found.to_dict(), indent=1) + "\n", encoding="utf-8")
+        click.echo(f"wrote {out}")
+    if plot is not None:
+        _draw(found, plot)
+        click.echo(f"wrote {plot}")
+
+
+def _check_file(path: str | None, endings: tuple[str, ...], option: str) -> None:
+    from ..errors import InvalidArgument
+    from ..io.files import check_writable
+
+    if path is None:
+        return
+    if Path(path).suffix.lower() not in endings:
+        msg = f"{option} must end in {' or '.join(endings)}; got {path!r}"
+        raise InvalidArgument(msg)
+    check_writable(path)
+
+
+def _numbers(text: str | None) -> tuple[int, ...]:
+    """Whole numbers separated by commas."""
+    from ..errors import InvalidArgument
+
+    try:
+        return tuple(int(each) for each in text.split(",")) if text else ()
+    except ValueError:
+        msg = f"--draws must be whole numbers separated by commas, such as 64,256,1024; got {text!r}"
+        raise InvalidArgument(msg) from None
+
+
+def _draw(found: Benchmark, path: str) -> None:
+    from .._optional import require
+    from ..plots.contest import errors
+
+    pyplot: Any = require("matplotlib.pyplot", extra="plot", to="draw a benchmark")
+    axes = errors(found)
+    axes.figure.savefig(path, facecolor="white", dpi=150)  # type: ignore[union-attr]  # its own figure, not a part of one
+    pyplot.close(axes.figure)

@@ -1,0 +1,87 @@
+"""The benchmarks run, and the documentation says what their committed results say."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import smoothlime
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "benchmarks"
+SCRIPTS = ("error", "time", "stability", "scaling", "memory", "startup")
+"""Those of `make bench` that are quick enough to be tried; time reads what error has written."""
+
+
+def python(*words, where=ROOT):
+    # without OMP_NUM_THREADS: the scripts see to one thread themselves
+    env = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    env["PYTHONPATH"] = str(Path(smoothlime.__file__).parents[1])
+    return subprocess.run([sys.executable, *map(str, words)], capture_output=True, text=True, cwd=where, env=env)
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """The benchmarks and the pages, to be tampered with."""
+    shutil.copytree(FOLDER, tmp_path / "benchmarks", ignore=shutil.ignore_patterns("__pycache__", "*_quick.jsonl"))
+    (tmp_path / "docs" / "figures").mkdir(parents=True)
+    for page in ("README.md", "docs/benchmarks.md"):
+        shutil.copyfile(ROOT / page, tmp_path / page)
+    return tmp_path
+
+
+def test_every_table_is_what_the_committed_results_say():
+    done = python(FOLDER / "into_docs.py", "--check")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_number_that_was_changed_by_hand_is_found_and_put_right(copy):
+    path = copy / "README.md"
+    before = path.read_text()
+    path.write_text(before.replace("<sub>`benchmarks/bench_trees.py` at ", "<sub>`benchmarks/bench_trees.py` at 0"))
+    assert path.read_text() != before
+    done = python("benchmarks/into_docs.py", "--check", where=copy)
+    assert done.returncode == 1
+    assert done.stdout == "README.md: trees\n"
+    assert python("benchmarks/into_docs.py", where=copy).returncode == 0
+    assert path.read_text() == before
+
+
+def test_a_table_without_an_end_is_refused(copy):
+    path = copy / "README.md"
+    path.write_text(path.read_text().replace("<!-- end of table -->", "", 1))
+    done = python("benchmarks/into_docs.py", where=copy)
+    assert done.returncode == 1
+    assert "README.md: a table has no end" in done.stderr
+
+
+def test_charts_are_drawn_from_the_committed_results(copy):
+    done = python("benchmarks/charts.py", where=copy)
+    assert done.returncode == 0, done.stderr
+    for name in ("bench_error.svg", "bench_stability.svg"):
+        drawn, committed = (each / "docs" / "figures" / name for each in (copy, ROOT))
+        assert "<svg" in drawn.read_text()
+        assert committed.exists()
+
+
+def test_every_script_of_make_bench_has_committed_results():
+    listed = next(line for line in (ROOT / "Makefile").read_text().splitlines() if line.startswith("BENCH :="))
+    for name in listed.partition(":=")[2].split():
+        assert (FOLDER / f"bench_{name}.py").exists()
+        first = json.loads((FOLDER / "results" / f"{name}.jsonl").read_text().splitlines()[0])
+        assert {"commit", "versions", "cpu", "when"} <= set(first)
+
+
+@pytest.mark.slow
+@pytest.mark.peers
+def test_benchmarks_run_at_small_scale(copy):
+    for name in SCRIPTS:
+        done = python(f"benchmarks/bench_{name}.py", "--quick", where=copy)
+        assert done.returncode == 0, f"{name}: {done.stderr}"
+        assert done.stdout.startswith("| ")
+        lines = (copy / "benchmarks" / "results" / f"{name}_quick.jsonl").read_text().splitlines()
+        assert all(json.loads(line)["versions"]["smoothlime"] for line in lines)

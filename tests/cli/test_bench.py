@@ -1,0 +1,130 @@
+"""`smoothlime bench`: which method and design suit one's own model."""
+
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from smoothlime.cli import main
+
+MODELS = """
+import numpy as np
+import torch
+from sklearn.linear_model import LinearRegression
+
+curved = lambda a: np.tanh(a[:, 0]) * a[:, 1] + a[:, 2]
+flat = lambda a: np.ones(len(a))
+line = LinearRegression().fit(np.eye(3), [1.0, 2.0, 3.0])
+torch.manual_seed(0)
+net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ELU(), torch.nn.Linear(4, 1)).double().eval()
+"""
+SMALL = ("--draws", "64,256", "--repeats", "3", "--rows", "2")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "bench_models.py").write_text(MODELS)
+    rows = np.random.default_rng(0).normal(size=(6, 3))
+    np.savetxt(tmp_path / "rows.csv", rows, delimiter=",", header="age,debt,time", comments="")
+    return tmp_path
+
+
+def bench(folder, model, *more):
+    arguments = ["bench", f"bench_models:{model}", "--data", str(folder / "rows.csv"), "--path", str(folder), *more]
+    return CliRunner().invoke(main, arguments)
+
+
+def test_methods_from_predictions_are_measured(folder):
+    done = bench(folder, "curved", *SMALL, "-o", str(folder / "found.json"))
+    assert done.exit_code == 0, done.output
+    for words in ("differences", "clime        iid", "clime        sobol", "2 rows of 3 perturbed features"):
+        assert words in done.output
+    assert "smoothgrad" not in done.output
+    found = json.loads((folder / "found.json").read_text())
+    by_name = {(each["method"], each["design"]): each for each in found["contenders"]}
+    plain, ours = by_name["clime", "iid"], by_name["differences", "differences"]
+    assert plain["draws"] == [64, 256]
+    assert plain["evaluations"] == [66, 258]
+    assert ours["errors"][-1] < plain["errors"][-1] < plain["errors"][0] < 0.6
+    assert plain["overhead"] > 1
+    assert found["draws"] == [64, 256]
+    assert found["references"][0]["evaluations"] >= 16 * 256
+
+
+def test_a_network_is_measured_from_gradients_too(folder):
+    done = bench(folder, "net", *SMALL, "--method", "smoothgrad", "--design", "iid", "--design", "orthogonal")
+    assert done.exit_code == 0, done.output
+    assert len(re.findall(r"^smoothgrad +(?:iid|orthogonal) ", done.output, re.M)) == 2
+    assert "clime" not in done.output
+    assert "from gradients: against one run of" in done.output
+
+
+def test_a_closed_form_wins_and_is_the_truth(folder):
+    done = bench(folder, "line", *SMALL)
+    assert done.exit_code == 0, done.output
+    assert done.output.splitlines()[2].startswith("exact ")
+    assert "against the closed form" in done.output
+
+
+def test_a_picture_is_drawn(folder):
+    done = bench(folder, "curved", *SMALL, "--plot", str(folder / "errors.svg"))
+    assert done.exit_code == 0, done.output
+    picture = (folder / "errors.svg").read_text()
+    assert "<svg" in picture
+    assert "model evaluations per row" in picture
+
+
+def test_long_runs_are_announced(folder, monkeypatch):
+    assert bench(folder, "curved", *SMALL, "--method", "differences").stderr == ""
+    monkeypatch.setattr("smoothlime.benchmark.LONG", 0.0)
+    done = bench(folder, "curved", *SMALL, "--method", "differences")
+    # 2 rows × (3 seeds × (64 + 256) draws + 7 timed runs of 1,024 + a reference of 16 × 256)
+    assert "smoothlime: 24,448 model evaluations, 0 seconds or more; fewer rows" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("model", "more", "message"),
+    [
+        ("curved", ("--draws", "64"), "draws must name at least two different numbers"),
+        ("curved", ("--draws", "64,many"), "--draws must be whole numbers separated by commas"),
+        ("curved", ("--draws", "0,64"), "draws must be a whole number >= 1"),
+        ("curved", ("--repeats", "1"), "repeats must be a whole number >= 2"),
+        ("curved", ("--rows", "0"), "--rows must be a whole number >= 1"),
+        ("curved", ("--method", "magic"), "method must be one of"),
+        ("curved", ("--design", "magic"), "design must be one of"),
+        ("curved", ("--method", "smoothgrad"), "smoothgrad needs gradients, and this model gives only values"),
+        ("curved", ("--method", "differences", "--design", "iid"), "none of the methods differences can use"),
+        ("curved", ("--out", "found.txt"), "--out must end in .json"),
+        ("curved", ("--out", "nowhere/found.json"), "there is no folder 'nowhere'"),
+        ("curved", ("--plot", "errors.txt"), "--plot must end in .svg or .png or .pdf"),
+        ("curved", ("--background", "x.csv", "--raw-units"), "give --background or --raw-units, not both"),
+        ("flat", SMALL, "by its values the model does not change around these rows"),
+        ("absent", (), "has no 'absent'"),
+    ],
+)
+def test_bad_input_is_named(folder, model, more, message):
+    done = bench(folder, model, *more)
+    assert done.exit_code == 2, done.output
+    assert message in done.output
+    assert "Traceback" not in done.output
+
+
+def test_the_data_must_be_given(folder):
+    done = CliRunner().invoke(main, ["bench", "bench_models:curved"])
+    assert done.exit_code == 2
+    assert "--data" in done.output
+
+
+def test_as_a_process(folder):
+    command = [sys.executable, "-m", "smoothlime", "bench", "bench_models:curved", "--path", str(folder)]
+    done = subprocess.run(
+        [*command, "--data", str(folder / "rows.csv"), *SMALL, "--method", "differences"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("slopes of 'output'")

@@ -1,0 +1,60 @@
+"""`benchmark`: measured errors are the true ones, and independent draws get better as n^(-1/2)."""
+
+import numpy as np
+import pytest
+
+import smoothlime as sl
+from smoothlime.benchmark import benchmark, crossing
+
+
+def test_errors_are_those_of_known_slopes():
+    # E(‖ŵ − w‖² / ‖w‖²) of SmoothGrad from n iid draws is Var(h') / (n E(h')²) for a ridge function h(v·a)
+    v, x, tau = np.array([0.6, -0.8]), np.array([0.3, 0.1]), 0.5
+    model = sl.testing.Sine(v)
+    mean = np.cos(v @ x) * np.exp(-(tau**2) / 2)
+    square = (1 + np.cos(2 * v @ x) * np.exp(-2 * tau**2)) / 2
+    expected = np.sqrt((square - mean**2) / mean**2)
+    repeats = 400
+    found = benchmark(
+        model, x, sigma=tau, methods=["smoothgrad"], designs=["iid"], draws=[64, 256], repeats=repeats, progress=False
+    )
+    (plain,) = found.contenders
+    # the square of an error is nearly χ²₁ times its mean, so its mean over repeats has relative error √(2/repeats);
+    # half of it for the root; 4.9 standard errors miss once in a million
+    allowed = 4.9 * np.sqrt(2 / repeats) / 2
+    for n, error in zip(plain.draws, plain.errors, strict=True):
+        assert error * np.sqrt(n) / expected == pytest.approx(1, abs=allowed)
+    assert allowed < 0.2  # σ for σ² or a lost root would show
+
+
+def test_a_gradient_that_misses_jumps_is_not_held_against_predictions():
+    # gradients of a step are zero; what is left is the slope of the linear part, and it is exact by gradients
+    jumps = sl.from_functions(
+        values=lambda a: a[:, 0] + 2.0 * (a[:, 1] > 0), gradients=lambda a: np.tile([1.0, 0.0], (len(a), 1))
+    )
+    found = benchmark(jumps, [0.2, 0.1], sigma=0.5, draws=[64, 256], repeats=3, progress=False)
+    errors = {(each.method, each.design): each.errors[-1] for each in found.contenders}
+    assert errors["smoothgrad", "iid"] < 1e-12
+    assert 0.01 < errors["clime", "iid"] < 0.5
+
+
+def test_crossings_lie_on_straight_lines_in_logarithms():
+    n = np.array([64, 128, 256, 512])
+    errors = 3 / np.sqrt(n)
+    assert crossing(n.tolist(), errors.tolist(), 0.2) == pytest.approx(225)
+    assert crossing(n.tolist(), errors.tolist(), 1.0) == 64
+    assert crossing(n.tolist(), errors.tolist(), 0.1) is None
+
+
+def test_every_evaluation_is_charged():
+    asked = []
+
+    def model(a):
+        asked.append(len(a))
+        return np.tanh(a).sum(axis=1)
+
+    found = benchmark(model, [[0.1, 0.2]], methods=["differences"], draws=[64, 128], repeats=2, progress=False)
+    (only,) = found.contenders
+    asked.clear()
+    sl.explain(model, [[0.1, 0.2]], method="differences", n_samples=128)
+    assert only.evaluations[-1] == sum(asked)
