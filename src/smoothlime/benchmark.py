@@ -11,20 +11,26 @@ from typing import Any
 
 import numpy as np
 
+from . import choices
 from ._progress import Progress
 from ._types import Array, Points
 from ._validate import check_choice, check_count
 from ._version import versions
-from .choices import METHODS
 from .errors import InvalidArgument, NoClosedForm, NoGradients, TooFewDraws
+from .estimators import CLime, Estimator
 from .explain import explain, prepare
 from .explanation import Explanation, around
 from .models import Differentiable, resolve_target
 from .sampling import Job
 
 DRAWS = (64, 128, 256, 512, 1_024, 2_048, 4_096)
-CONTENDERS = ("smoothgrad", "clime", "differences")
+CONTENDERS = ("smoothgrad", "clime", "curves", "differences")
 """Methods that are tried unless others are named: `stein` needs more draws for the same, `lime` may mean another."""
+
+METHODS: dict[str, Estimator] = {name: make() for name, make in choices.METHODS.items()} | {
+    "curves": CLime(curves=True)
+}
+"""By name; `curves` is C-LIME with curves besides the line, which `explain` takes by itself."""
 
 LARGER = 16
 """The run that errors are measured against has so many times the most draws."""
@@ -155,7 +161,7 @@ def benchmark(
     >>> import numpy as np
     >>> found = benchmark(lambda a: np.sin(a).sum(axis=1), [0.1, 0.2], draws=[64, 256], repeats=4)
     >>> sorted({each.method for each in found.contenders}), found.contenders[0].errors[-1] < 0.05
-    (['clime', 'differences'], True)
+    (['clime', 'curves', 'differences'], True)
     """
     counts = tuple(sorted({check_count(n, "draws") for n in draws}))
     if len(counts) < 2:
@@ -165,7 +171,7 @@ def benchmark(
     question = {"sigma": sigma, "background": background, "target": target, "output": output}
     subject = _take_up(model, X, question, seed)
     field = _field(methods, designs, isinstance(subject.job.evaluation.model, Differentiable))
-    needs: list[str] = sorted({METHODS[method]().needs for method, _ in field})
+    needs: list[str] = sorted({METHODS[method].needs for method, _ in field})
     larger, timing = LARGER * counts[-1], (2 * ROUNDS + 1) * TIMED
     total = len(subject.job.rows) * (len(field) * (len(seeds) * sum(counts) + timing) + len(needs) * larger)
     _forecast(total, max(_speed(subject, each) for each in needs), say)
@@ -211,28 +217,32 @@ def _field(methods: Sequence[str], designs: Sequence[str], has_gradients: bool) 
     """Pairs of method and design that can be tried, of those asked for."""
     for name in methods:
         check_choice(name, "method", METHODS)
-        if METHODS[name]().needs == "gradients" and not has_gradients:
+        if METHODS[name].needs == "gradients" and not has_gradients:
             msg = f"{name} needs gradients, and this model gives only values. Leave it out, or use clime or differences"
             raise NoGradients(msg)
-    known = dict.fromkeys(design for make in METHODS.values() for design in make().designs)
+    known = dict.fromkeys(design for method in METHODS.values() for design in method.designs)
     for name in designs:
         check_choice(name, "design", known)
-    tried = [name for name in methods or CONTENDERS if METHODS[name]().needs == "values" or has_gradients]
-    field = [(name, design) for name in tried for design in METHODS[name]().designs if not designs or design in designs]
+    tried = [name for name in methods or CONTENDERS if METHODS[name].needs == "values" or has_gradients]
+    field = [(name, design) for name in tried for design in _designs(name) if not designs or design in designs]
     if not field:
         msg = f"none of the methods {', '.join(tried)} can use the designs {', '.join(designs)}"
         raise InvalidArgument(msg)
     return field
 
 
+def _designs(name: str) -> tuple[str, ...]:
+    return ("aligned",) if name == "curves" else METHODS[name].designs
+
+
 def _needs(pair: Pair) -> str:
-    return METHODS[pair[0]]().needs
+    return METHODS[pair[0]].needs
 
 
 def _settings(pair: Pair) -> dict[str, Any]:
     """What `explain` is told; a design that belongs to its method alone goes without saying."""
-    method, design = pair
-    return {"method": method} if METHODS[method]().designs == (design,) else {"method": method, "design": design}
+    name, design = pair
+    return {"method": METHODS[name]} | ({} if _designs(name) == (design,) else {"design": design})
 
 
 def _speed(subject: _Subject, needs: str) -> float:
@@ -282,7 +292,7 @@ def _truths(
     except NoClosedForm:
         known = None
     for each in needs:
-        method = "smoothgrad" if each == "gradients" else "differences"
+        method = METHODS["smoothgrad" if each == "gradients" else "differences"]
         e = known or subject.explain(method=method, n_samples=larger, seed=subject.job.seed)
         slopes = np.nan_to_num(e.standardised)
         length = np.linalg.norm(slopes, axis=1)

@@ -13,9 +13,16 @@ if TYPE_CHECKING:
 
 TARGETS = (0.1, 0.03, 0.01)
 # Okabe and Ito's colours, which can be told apart without full colour vision
-COLOURS = {"smoothgrad": "#0072B2", "clime": "#E69F00", "differences": "#009E73", "stein": "#CC79A7", "lime": "#56B4E9"}
-STYLES = {"iid": ":s", "antithetic": "-.^", "orthogonal": "--D", "sobol": "-o", "differences": "-o"}
-OTHER_STYLE = "-P"
+COLOURS = {
+    "smoothgrad": "#0072B2",
+    "clime": "#E69F00",
+    "curves": "#D55E00",
+    "differences": "#009E73",
+    "stein": "#CC79A7",
+    "lime": "#56B4E9",
+}
+STYLES = {"iid": ":s", "antithetic": "-.^", "orthogonal": "--D", "sobol": "-o", "aligned": "-P", "differences": "-o"}
+OTHER_STYLE = "-X"
 
 
 def as_text(found: Benchmark) -> str:
