@@ -13,19 +13,21 @@ from typing import Any
 
 import numpy as np
 
+from ._parallel import in_parts, threads
 from ._progress import Progress
-from ._types import Array, Flags, Indices, Points
+from ._types import Array, Indices, Points
 from ._version import versions
 from .designs import Chunk, Design, Layout, Stream
-from .estimators import Batch, Estimate, Estimator, GroupedDraws
+from .estimators import Batch, Estimator, GroupedDraws
 from .estimators.certified import Certifying
 from .explanation import Explanation, Provenance, around, columns
+from .gradient_path import Summed, add_draws
 from .groups import Groups
+from .looks import Found, Look
 from .models import Evaluation, Target
 from .models.evaluation import Where
 from .neighbourhood import Factor
 from .subject import Subject
-from .uncertainty.jackknife import standard_error
 from .uncertainty.stopping import Stopping
 
 STATE_BYTES = 2**28
@@ -66,11 +68,15 @@ class Job:
         """The draws of one row, or those that all rows share."""
         return self.design.stream(len(self.factor.free), self.seed, row)
 
+    def streams(self, rows: Indices) -> list[Stream]:
+        """One stream for all rows, or one for each."""
+        return [self.stream(None)] if self.is_shared else [self.stream(int(row)) for row in rows]
+
 
 def run(job: Job, target: Target, progress: Any) -> list[Explanation]:
     """One explanation per target: draw, evaluate, sum up, look, stop; panel by panel where rows are many."""
     r, t = target.weights.shape[:2]
-    found = _Found(r * t, job.layout.groups, len(job.factor.free))
+    found = Found(r * t, job.layout.groups, len(job.factor.free))
     with Progress(progress, r * job.stopping.looks[0 if len(job.stopping.looks) == 1 else 1]) as watch:
         for rows in _panels(job, r, t):
             _sample(job, target, rows, found, watch)
@@ -88,56 +94,13 @@ def trace(job: Job, target: Target, counts: Sequence[int], progress: Any) -> Arr
     found = np.empty((len(counts), r, len(job.factor.free)))
     with Progress(progress, r * counts[-1]) as watch:
         for rows in _panels(job, r, t):
-            state = job.method.start(len(rows), job.layout.groups, job.factor, is_shared=job.is_shared)
-            streams = [job.stream(None)] if job.is_shared else [job.stream(int(row)) for row in rows]
+            state, streams = _begin(job, target, rows), job.streams(rows)
             for i, between in enumerate(pairwise((0, *counts))):
                 _advance(job, target, rows, state, streams, between, watch)
-                found[i, rows] = job.method.finish(state, job.layout.sizes(counts[i]), job.factor).values
+                for part in _parts(job, target, rows, state, between):
+                    estimate = job.method.finish(_on_host(job, state, part), job.layout.sizes(counts[i]), job.factor)
+                    found[i, rows[part]] = estimate.values
     return found
-
-
-class _Found:
-    """What has been found of each row and target, filled in as rows stop."""
-
-    def __init__(self, rows: int, groups: int, d: int) -> None:
-        self.n = np.zeros(rows, dtype=np.intp)
-        self.values, self.standard_error, self.resolution = np.zeros((3, rows, d))
-        self.pseudo = np.zeros((rows, groups, d))
-        self.sizes = np.zeros((rows, groups))
-        self.selected: Array | None = None
-        self.smoothed, self.variance, self.radius = np.full((3, rows), np.nan)
-        self.converged = np.zeros(rows, dtype=np.bool_)
-
-    def record(self, where: Indices, rows: Indices, look: _Look) -> None:
-        """Keep the numbers of `rows` of a look, at positions `where`."""
-        estimate, groups = look.estimate, look.groups
-        self.n[where] = look.n
-        self.values[where] = look.values[rows]
-        self.standard_error[where] = groups.standard_error[rows]
-        self.resolution[where] = groups.resolution[rows]
-        self.pseudo[where, : groups.pseudo.shape[1]] = groups.pseudo[rows]
-        self.sizes[where, : groups.sizes.shape[1]] = groups.sizes[rows]
-        if estimate.selected is not None:
-            if self.selected is None:
-                self.selected = np.full_like(self.values, np.nan)
-            self.selected[where] = estimate.selected[rows]
-        self.smoothed[where] = estimate.smoothed[rows]
-        self.variance[where] = estimate.variance[rows]
-        self.radius[where] = look.radius[rows]
-        self.converged[where] = look.is_reached[rows]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Look:
-    """The estimates after n draws, their error bounds, and which of them are good enough."""
-
-    n: int
-    estimate: Estimate
-    groups: Groups
-    values: Array
-    radius: Array
-    tolerance: Array
-    is_reached: Flags
 
 
 def _panels(job: Job, r: int, t: int) -> list[Indices]:
@@ -149,11 +112,10 @@ def _panels(job: Job, r: int, t: int) -> list[Indices]:
     return [np.arange(start, min(r, start + size)) for start in range(0, r, size)]
 
 
-def _sample(job: Job, target: Target, rows: Indices, found: _Found, watch: Progress) -> None:
+def _sample(job: Job, target: Target, rows: Indices, found: Found, watch: Progress) -> None:
     """Draw from look to look; rows that have reached their tolerance leave, the others go on."""
     t = target.weights.shape[1]
-    state = job.method.start(len(rows) * t, job.layout.groups, job.factor, is_shared=job.is_shared)
-    streams = [job.stream(None)] if job.is_shared else [job.stream(int(row)) for row in rows]
+    state, streams = _begin(job, target, rows), job.streams(rows)
     drawn = 0
     if isinstance(job.method, Certifying):
         drawn = job.method.pilot(len(job.factor.free))
@@ -161,18 +123,52 @@ def _sample(job: Job, target: Target, rows: Indices, found: _Found, watch: Progr
         job.method.end_pilot(state, drawn, job.stopping.looks[-1])
     for n in job.stopping.looks:
         _advance(job, target, rows, state, streams, (drawn, n), watch)
-        drawn = n
-        look = _look(job, state, n)
-        is_last = n == job.stopping.looks[-1]
-        done = look.is_reached.reshape(-1, t).all(axis=1) | is_last  # a row goes on until all its targets are there
-        found.record(_with_targets(rows[done], t), _with_targets(np.flatnonzero(done), t), look)
-        left = np.flatnonzero(~done)
+        left, still_to_draw = _look_at_all(job, target, rows, state, (drawn, n), found)
         if not len(left):
             return
-        watch.expect(_still_to_draw(job, look, left, t))
-        state.keep(_with_targets(left, t))
+        drawn = n
+        watch.expect(still_to_draw)
+        state.keep((left[:, None] * t + np.arange(t)).reshape(-1))
         rows = rows[left]
         streams = streams if job.is_shared else [streams[row] for row in left]
+
+
+def _look_at_all(
+    job: Job, target: Target, rows: Indices, state: Any, between: tuple[int, int], found: Found
+) -> tuple[Indices, int]:
+    """Look at all rows and record those that are done; positions of the others, and draws that they probably need."""
+    parts = _parts(job, target, rows, state, between)
+
+    def look_at(some: slice) -> list[tuple[Indices, int]]:
+        looks = ((part, _look(job, _on_host(job, state, part), between[1])) for part in parts[some])
+        return [_settle(job, rows, look, part, found) for part, look in looks]
+
+    size = len(rows) * target.weights.shape[1] * job.layout.groups * len(job.factor.free)
+    by_thread = in_parts(look_at, len(parts), min(len(parts), threads(size)))
+    settled = [each for some in by_thread for each in some]
+    return np.concatenate([left for left, _ in settled]), sum(more for _, more in settled)
+
+
+def _settle(job: Job, rows: Indices, look: Look, part: slice, found: Found) -> tuple[Indices, int]:
+    """The same for the rows of one part, once looked at."""
+    t = len(look.values) // (part.stop - part.start)
+    done = look.is_reached.reshape(-1, t).all(axis=1)  # a row goes on until all its targets are there
+    done |= look.n == job.stopping.looks[-1]
+    left = np.flatnonzero(~done)
+    found.record(_with_targets(rows[part][done], t), _with_targets(np.flatnonzero(done), t), look)
+    return part.start + left, _still_to_draw(job, look, left, t)
+
+
+def _begin(job: Job, target: Target, rows: Indices) -> Any:
+    """Empty sums, kept by the model where it can and where sums are all the method needs."""
+    t, groups = target.weights.shape[1], job.layout.groups
+    gradient_sums = getattr(job.evaluation.model, "gradient_sums", None)  # of a model that is SumsGradients
+    if gradient_sums is not None and hasattr(job.method, "gather"):
+        # second moments are a floor for the errors of nets, and of no other design
+        x, is_net = job.rows[rows].astype(job.dtype), job.design.is_net
+        sums = gradient_sums(x, job.factor.free, target.weights[rows], groups, moments=is_net)
+        return Summed(sums, job.factor, t)
+    return job.method.start(len(rows) * t, groups, job.factor, is_shared=job.is_shared)
 
 
 def _advance(
@@ -186,7 +182,10 @@ def _advance(
 ) -> None:
     """Add the draws from one count to another: the loop over chunks of draws and, inside, over blocks of rows."""
     t = target.weights.shape[1]
-    for chunk in job.layout.chunks(*between, job.evaluation.batch_size):
+    chunks = job.layout.chunks(*between, job.evaluation.batch_size)
+    if isinstance(state, Summed):
+        return add_draws(state, job.evaluation, chunks, streams, len(rows), watch, is_shared=job.is_shared)
+    for chunk in chunks:
         shared = _draw(job, streams, chunk) if job.is_shared else None
         block = max(1, job.evaluation.batch_size // chunk.n)
         for start in range(0, len(rows), block):
@@ -199,7 +198,32 @@ def _advance(
             job.method.update_shared(state, chunk.groups, shared[0])
 
 
-def _look(job: Job, state: Any, n: int) -> _Look:
+def _parts(job: Job, target: Target, rows: Indices, state: Any, between: tuple[int, int]) -> list[slice]:
+    """Rows to be looked at together; sums of the model that are not finite become an error that names the row."""
+    if not isinstance(state, Summed):
+        return [slice(0, len(rows))]
+    if not state.sums.is_finite():
+        _ask_again(job, target, rows, between)
+    return state.parts(len(rows), job.layout.groups)
+
+
+def _on_host(job: Job, state: Any, part: slice) -> Any:
+    """The state of some rows as the method knows it: as it is, or fetched from the model."""
+    method: Any = job.method  # one that is FromSums, else sums would not have been asked for
+    return method.gather(state.sums.totals(part)) if isinstance(state, Summed) else state
+
+
+def _ask_again(job: Job, target: Target, rows: Indices, between: tuple[int, int]) -> None:
+    """Repeat the draws between two counts in full view: every output and gradient is looked at as it comes."""
+    state = job.method.start(target.weights[rows, :, 0].size, job.layout.groups, job.factor, is_shared=job.is_shared)
+    streams = job.streams(rows)
+    for chunk in job.layout.chunks(0, between[0], job.evaluation.batch_size):
+        for stream in streams:
+            stream.take(chunk.n)
+    _advance(job, target, rows, state, streams, between, Progress(None, 0))
+
+
+def _look(job: Job, state: Any, n: int) -> Look:
     """Estimates after n draws, with the error bound that holds over all planned looks."""
     sizes = job.layout.sizes(n)
     estimate = job.method.finish(state, sizes, job.factor)
@@ -216,17 +240,19 @@ def _look(job: Job, state: Any, n: int) -> _Look:
     size = np.linalg.norm(values * job.factor.std, axis=1)
     stopping, spread = job.stopping, estimate.spread
     tolerance = stopping.tolerance(size, radius, spread)
-    return _Look(n, estimate, groups, values, radius, tolerance, stopping.is_reached(n, size, radius, spread))
+    return Look(n, estimate, groups, values, radius, tolerance, stopping.is_reached(n, size, radius, spread))
 
 
-def _still_to_draw(job: Job, look: _Look, rows: Indices, t: int) -> int:
+def _still_to_draw(job: Job, look: Look, rows: Indices, t: int) -> int:
     """Draws that rows will probably still need, for the progress bar."""
     until = job.stopping.forecast(look.n, look.radius, look.tolerance).reshape(-1, t).max(axis=1)
     return int((until[rows] - look.n).sum())
 
 
-def _with_targets(rows: Indices, t: int) -> Indices:
-    """Positions of rows among rows × targets."""
+def _with_targets(rows: Indices, t: int) -> Any:
+    """Positions of rows among rows × targets; as a slice where they follow each other, which is copied faster."""
+    if len(rows) and rows[-1] - rows[0] == len(rows) - 1:  # they are in order
+        return slice(int(rows[0]) * t, (int(rows[-1]) + 1) * t)
     return (rows[:, None] * t + np.arange(t)).reshape(-1)
 
 
@@ -291,7 +317,7 @@ def _repeated(draws: GroupedDraws, t: int) -> GroupedDraws:
 
 def _explanation(
     job: Job,
-    found: _Found,
+    found: Found,
     which: slice,
     prediction: Array,
     name: str,
@@ -302,16 +328,17 @@ def _explanation(
     free = job.factor.free
     n = found.n[which]
     errors = found.standard_error[which]
-    groups = Groups(
-        found.pseudo[which], found.sizes[which], found.resolution[which], None if job.is_shared else np.arange(r)
-    )
+    # one layout in memory whatever the number of targets: sums over it round alike, also when it is saved and loaded
+    pseudo = np.ascontiguousarray(found.pseudo[which])
+    keys = None if job.is_shared else np.arange(r)
+    groups = Groups(pseudo, found.sizes[which], found.resolution[which], keys)
     return Explanation(
         x=job.subject.x,
         values=columns(found.values[which], free, d),
         standard_error=columns(errors, free, d),
         prediction=prediction,
         smoothed=found.smoothed[which],
-        fidelity=_fidelity(found.values[which], found.variance[which], errors, groups, job.factor),
+        fidelity=groups.fidelity(found.values[which], found.variance[which], errors, job.factor),
         radius=found.radius[which],
         converged=found.converged[which],
         n_samples=n,
@@ -338,13 +365,3 @@ def _explanation(
         groups=groups,
         selected=None if found.selected is None else columns(found.selected[which], free, d),
     )
-
-
-def _fidelity(values: Array, variance: Array, errors: Array, groups: Groups, factor: Factor) -> Array:
-    """wᵀΣw / Var f in [0, 1]; what noise adds to wᵀΣw is taken off. A constant model is followed perfectly."""
-    noise = factor.whiten(errors)
-    if not factor.is_diagonal:
-        noise = standard_error(factor.whiten(groups.pseudo), groups.sizes)
-    explained = (factor.whiten(values) ** 2).sum(axis=1) - (noise**2).sum(axis=1)
-    share = np.divide(explained, variance, out=np.where(np.isnan(variance), np.nan, 1.0), where=variance > 0)
-    return np.clip(share, 0.0, 1.0)

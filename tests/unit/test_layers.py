@@ -7,10 +7,10 @@ import smoothlime
 
 PACKAGE = Path(smoothlime.__file__).parent
 LAYERS = [
-    {"errors", "_types", "_validate", "_optional", "_progress", "_version", "uncertainty"},
-    {"tables", "neighbourhood", "designs", "models", "subject", "groups", "explanation", "combining"},
+    {"errors", "_types", "_validate", "_optional", "_parallel", "_progress", "_version", "uncertainty"},
+    {"tables", "neighbourhood", "normals", "designs", "models", "subject", "groups", "explanation", "combining"},
     {"estimators", "exact"},
-    {"choices", "sampling", "exactly", "explain", "sigma_path", "guarantees"},
+    {"choices", "gradient_path", "looks", "sampling", "exactly", "explain", "sigma_path", "guarantees"},
     {"testing", "io", "plots"},
     {"paper", "cli", "__init__", "__main__"},
 ]
