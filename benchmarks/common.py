@@ -18,7 +18,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"):
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+for _variable in THREADS:
     os.environ[_variable] = "1"
 
 HERE = Path(__file__).parent
@@ -53,11 +54,13 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
 
 
-def interleaved(jobs: Mapping[Any, Callable[[], Any]], rounds: int) -> dict[Any, list[float]]:
+def interleaved(
+    jobs: Mapping[Any, Callable[[], Any]], rounds: int, clock: Callable[[], float] = time.process_time
+) -> dict[Any, list[float]]:
     """CPU seconds of each job in each round, run in turn so that a busy spell of the machine hits all alike.
 
     CPU time of this process: with one thread it is wall time on a quiet machine, and it does not count the time
-    that other programs take. Each job runs once beforehand, unmeasured.
+    that other programs take. Work that is done elsewhere needs another clock. Each job runs once before it counts.
     """
     for job in jobs.values():
         job()
@@ -67,15 +70,20 @@ def interleaved(jobs: Mapping[Any, Callable[[], Any]], rounds: int) -> dict[Any,
     names = list(jobs)
     for turn in range(rounds):
         for name in names[turn % len(names) :] + names[: turn % len(names)]:  # nobody always follows the same job
-            start = time.process_time()
+            start = clock()
             jobs[name]()
-            seconds[name].append(time.process_time() - start)
+            seconds[name].append(clock() - start)
     return seconds
 
 
-def fastest(make: Callable[[int], Callable[[], Any]], sizes: Sequence[int], rounds: int = 3) -> int:
+def fastest(
+    make: Callable[[int], Callable[[], Any]],
+    sizes: Sequence[int],
+    rounds: int = 3,
+    clock: Callable[[], float] = time.process_time,
+) -> int:
     """The batch size at which a job takes least time, by the median of a few interleaved rounds."""
-    times = interleaved({size: make(size) for size in sizes}, rounds)
+    times = interleaved({size: make(size) for size in sizes}, rounds, clock)
     return min(sizes, key=lambda size: statistics.median(times[size]))
 
 
