@@ -20,7 +20,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"):
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+for _variable in THREADS:
     os.environ[_variable] = "1"
 
 HERE = Path(__file__).parent
@@ -110,9 +111,14 @@ def interleaved(
     return seconds
 
 
-def fastest(make: Callable[[int], Callable[[], Any]], sizes: Sequence[int], rounds: int = 3) -> int:
+def fastest(
+    make: Callable[[int], Callable[[], Any]],
+    sizes: Sequence[int],
+    rounds: int = 3,
+    clock: Callable[[], float] = time.process_time,
+) -> int:
     """The batch size at which a job takes least time, by the median of a few interleaved rounds."""
-    times = interleaved({size: make(size) for size in sizes}, rounds)
+    times = interleaved({size: make(size) for size in sizes}, rounds, clock)
     return min(sizes, key=lambda size: statistics.median(times[size]))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -112,6 +113,7 @@ def check_choice(value: Any, name: str, choices: Collection[str]) -> str:
     return str(value)
 
 
+@lru_cache(maxsize=4)  # a picture has more features than an explanation of it has milliseconds to spare
 def default_names(d: int) -> tuple[str, ...]:
     """Names for features that have none."""
     return tuple(f"x{j}" for j in range(d))

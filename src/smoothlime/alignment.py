@@ -11,10 +11,12 @@ uncorrelated with every line over the neighbourhood, so that they take up noise 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from ._types import Array, Indices, Points
+from ._types import Array, Indices
+from .neighbourhood import Factor
 
 PILOT = 16
 """Draws of a pilot that asks for gradients, in pairs z, −z."""
@@ -108,9 +110,9 @@ def count_with_curves(d: int) -> int:
 class Turns:
     """Orthogonal maps of draws, one per row: z ↦ z + (z·inward)·outward."""
 
-    inward: Points
+    inward: Any
     """(r, d, k)"""
-    outward: Points
+    outward: Any
     """(r, k, d)"""
 
     @classmethod
@@ -134,13 +136,14 @@ class Turns:
         # H₁⋯H_k = I − Y T Yᵀ; draws are rows, so it acts from the right, transposed
         return cls(-mirrors @ joint.swapaxes(1, 2), mirrors.swapaxes(1, 2))
 
-    def of(self, z: Array) -> Array:
+    def of(self, z: Any) -> Any:
         """Draws (1 or r, n, d), turned: (r, n, d)."""
-        return z + self.shift(z)
+        return z + (z @ self.inward) @ self.outward
 
-    def shift(self, z: Points) -> Points:
-        """What turning adds to draws (1 or r, n, d): (r, n, d)."""
-        return (z @ self.inward) @ self.outward
+    def of_steps(self, factor: Factor, dtype: str) -> Turns:
+        """The same maps for steps Lz in place of draws z, in a model's floating type."""
+        inward = factor.unwhiten(self.inward.swapaxes(1, 2)).swapaxes(1, 2)
+        return Turns(inward.astype(dtype), factor.steps(self.outward).astype(dtype))
 
     def rows(self, kept: Indices | slice) -> Turns:
         """The maps of some of the rows."""

@@ -20,8 +20,8 @@ from .errors import InvalidArgument, NoClosedForm, NoGradients, TooFewDraws
 from .estimators import CLime, Estimator
 from .explain import explain, prepare
 from .explanation import Explanation, around
+from .job import Job
 from .models import Differentiable, resolve_target
-from .sampling import Job
 
 DRAWS = (64, 128, 256, 512, 1_024, 2_048, 4_096)
 CONTENDERS = ("smoothgrad", "clime", "curves", "differences")

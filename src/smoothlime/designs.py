@@ -29,8 +29,10 @@ from typing import Any
 
 import numpy as np
 
+from ._parallel import in_parts, threads
 from ._types import Array
 from .errors import InvalidArgument
+from .normals import standard_normal
 
 GROUPS = 32
 """Independent groups of draws behind a standard error."""
@@ -75,16 +77,33 @@ class Key:
 class Stream:
     """The draws of one design and seed, in order: `take(a)` then `take(b)` equals `take(a + b)`.
 
-    `units(m)` makes at least m further units of `unit` draws each; what is not taken is kept.
+    `units(m)` makes at least m further units of `unit` draws each; what is not taken is kept. Where draws are paired it
+    makes the first z of each pair, and −z follows by itself.
     """
 
-    def __init__(self, units: Units, unit: int, d: int) -> None:
+    def __init__(self, units: Units, unit: int, d: int, *, is_paired: bool = False) -> None:
+        self.is_paired = is_paired
         self._units = units
         self._unit = unit
         self._rest = np.empty((0, d))
+        self._second = np.empty((0, d))  # of a pair that was cut in two
 
     def take(self, n: int) -> Array:
         """The next n draws, (n, d)."""
+        if not self.is_paired:
+            return self._next(n)
+        pairs = _mirror(self._next((n - len(self._second) + 1) // 2))
+        drawn = np.concatenate([self._second, pairs]) if len(self._second) else pairs
+        self._second = drawn[n:]
+        return drawn[:n]
+
+    def take_firsts(self, n: int) -> Array:
+        """The first of each of the next pairs, (n / 2, d); the second is its negative."""
+        assert self.is_paired
+        assert n % 2 == len(self._second) == 0
+        return self._next(n // 2)
+
+    def _next(self, n: int) -> Array:
         missing = n - len(self._rest)
         if missing > 0:
             fresh = self._units(-(-missing // self._unit))
@@ -136,11 +155,24 @@ class Chunk:
     groups: slice
     block: int
 
+    @property
+    def count(self) -> int:
+        """How many groups."""
+        return self.groups.stop - self.groups.start
+
     def by_group(self, z: Array) -> Array:
         """Draws (n, d) in sequence order as (g, b, d), group by group."""
-        g = self.groups.stop - self.groups.start
-        rounds = z.reshape(-1, g, self.block, z.shape[-1])
-        return rounds.transpose(1, 0, 2, 3).reshape(g, -1, z.shape[-1])
+        return self._rounds(z).transpose(1, 0, 2, 3).reshape(self.count, -1, z.shape[-1])
+
+    def by_turn(self, z: Array) -> Array:
+        """Draws in sequence order as (rounds, block, g, d), the same draw of each group side by side: a view.
+
+        Of all n draws, or of the first of each pair: blocks are then half as long.
+        """
+        return self._rounds(z).transpose(0, 2, 1, 3)
+
+    def _rounds(self, z: Array) -> Array:
+        return z.reshape(-1, self.count, self.block * len(z) // self.n, z.shape[-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +194,7 @@ class Design:
             msg = f"design={self.name!r} goes up to {SOBOL_FEATURES} features; got {d}. Use design='antithetic'"
             raise InvalidArgument(msg)
         units, unit = self.units(d, Key(seed, row))
-        return Stream(units, unit, d)
+        return Stream(units, unit, d, is_paired=self.is_paired)
 
     def whole(self, n: int, d: int) -> int:
         """n rounded up to whole blocks; for nets to powers of two in each, where they are balanced."""
@@ -193,12 +225,12 @@ class Design:
 
 def _iid(d: int, key: Key) -> tuple[Units, int]:
     normal = key.generator(0)
-    return (lambda m: normal.standard_normal((m, d))), 1
+    return (lambda m: standard_normal(normal, (m, d))), 1
 
 
 def _antithetic(d: int, key: Key) -> tuple[Units, int]:
     normal = key.generator(0)
-    return (lambda m: _mirror(normal.standard_normal((m, d)))), 2
+    return (lambda m: standard_normal(normal, (m, d))), 1
 
 
 def _orthogonal(extra_degrees: int) -> Callable[[int, Key], tuple[Units, int]]:
@@ -210,9 +242,9 @@ def _orthogonal(extra_degrees: int) -> Callable[[int, Key], tuple[Units, int]]:
             # QR leaves signs to the library; fixing them makes the basis uniform (Haar)
             q *= np.sign(np.diagonal(upper, axis1=1, axis2=2))[:, None, :]
             r = np.sqrt(radii.chisquare(d + extra_degrees, (m, d)))
-            return _mirror((q.transpose(0, 2, 1) * r[:, :, None]).reshape(m * d, d))
+            return (q.transpose(0, 2, 1) * r[:, :, None]).reshape(m * d, d)
 
-        return draw, 2 * d
+        return draw, d
 
     return units
 
@@ -293,7 +325,15 @@ def pilot_draws(n: int, d: int, seed: int, row: int | None) -> Array:
 
 def _mirror(z: Array) -> Array:
     """z₀, −z₀, z₁, −z₁, ..."""
-    return np.stack([z, -z], axis=1).reshape(-1, z.shape[-1])
+    m, d = z.shape
+    both = np.empty((m, 2, d))
+
+    def write(part: slice) -> None:
+        both[part, 0] = z[part]
+        np.negative(z[part], out=both[part, 1])
+
+    in_parts(write, m, min(m, threads(both.size)))
+    return both.reshape(-1, d)
 
 
 DESIGNS = {

@@ -16,11 +16,12 @@ from .estimators import Estimator, Lime
 from .exact import Exact
 from .exactly import Exactly, find_exactly
 from .explanation import Explanation
-from .models import Differentiable, Evaluation, model_dtype, resolve_target
+from .job import Job
+from .models import Evaluation, model_dtype, resolve_target
 from .models.evaluation import automatic_batch_size
 from .models.targets import every_output, output_names, range_of
 from .neighbourhood import Neighbourhood
-from .sampling import Job, run
+from .sampling import run
 from .subject import Subject, take_up
 from .uncertainty.stopping import FIRST_LOOK, Stopping, plan_looks
 
@@ -210,7 +211,7 @@ def prepare(
     subject = take_up(model, X, sigma=sigma, background=background, output=output)
     adapted, rows, factor = subject.model, subject.rows, subject.factor
     d = len(factor.free)
-    has_gradients = isinstance(adapted, Differentiable)
+    has_gradients = hasattr(adapted, "values_and_gradients")  # it is Differentiable: asking a protocol takes longer
     check_choice(guarantee, "guarantee", ("approximate", "certified"))
     estimator: Estimator
     if guarantee == "certified":
@@ -235,7 +236,11 @@ def prepare(
     stopping = Stopping(looks, *_tolerances(rtol, atol), check_fraction(confidence, "confidence"))
     check_choice(draws, "draws", ("shared", "independent"))
     dtype = model_dtype(adapted)
-    size = automatic_batch_size(rows.shape[1], dtype) if batch_size == "auto" else check_count(batch_size, "batch_size")
+    if batch_size == "auto":
+        # points that are made on the host stay there, in its cache, whatever the device would like
+        size = automatic_batch_size(rows.shape[1], dtype, adapted if hasattr(estimator, "gather") else None)
+    else:
+        size = check_count(batch_size, "batch_size")
     evaluation = Evaluation(adapted, size)
     at_rows = rows.astype(dtype)
     predictions = evaluation.values(at_rows, _row_name)

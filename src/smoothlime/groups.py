@@ -52,10 +52,19 @@ class Groups:
         slope = factor.whiten(values)
         size = np.linalg.norm(slope, axis=1, keepdims=True)
         along = np.divide(slope, size, out=np.zeros_like(slope), where=size > 0)
-        said = np.einsum("rgf,rf->rg", factor.whiten(self.pseudo), along)
+        said = (self.pseudo @ factor.steps(along)[:, :, None])[:, :, 0]  # (Lᵀw)·v = w·(Lv)
         inflation = skewness_inflation(skewness(said, self.sizes), quantile)
         extra = (inflation**2 - 1)[:, None] * standard_error(said[:, :, None], self.sizes) ** 2
         return quantile[:, None] * np.sqrt(self.standard_error**2 + extra * factor.unwhiten(along) ** 2)
+
+    def fidelity(self, values: Array, variance: Array, errors: Array, factor: Factor) -> Array:
+        """wᵀΣw / Var f in [0, 1]; what noise adds to wᵀΣw is taken off. A constant model is followed perfectly."""
+        noise = factor.whiten(errors)
+        if not factor.is_diagonal:
+            noise = standard_error(factor.whiten(self.pseudo), self.sizes)
+        explained = (factor.whiten(values) ** 2).sum(axis=1) - (noise**2).sum(axis=1)
+        share = np.divide(explained, variance, out=np.where(np.isnan(variance), np.nan, 1.0), where=variance > 0)
+        return np.clip(share, 0.0, 1.0)
 
     def rows(self, kept: Indices) -> Groups:
         """Groups of some of the rows."""

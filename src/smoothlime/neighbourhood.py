@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ._types import Array, Flags, Indices
+from ._parallel import in_parts, threads
+from ._types import Array, Flags, Indices, Points
 from ._validate import as_float_array, check_rows, default_names
 from .errors import InvalidArgument
 from .tables import as_table
@@ -51,6 +52,17 @@ class Factor:
     def steps(self, z: Array) -> Array:
         """L z: standard normal draws (..., f) as steps away from x."""
         return z * self.lower if self.is_diagonal else z @ self.lower.T
+
+    def write_steps(self, z: Array, out: Points) -> None:
+        """L z, rounded once to the type of `out` and written there."""
+        if not self.is_diagonal:
+            out[...] = z @ self.lower.T
+            return
+
+        def write(part: slice) -> None:
+            np.multiply(z[..., part, :], self.lower, out=out[..., part, :], casting="same_kind")
+
+        in_parts(write, z.shape[-2], min(z.shape[-2], threads(z.size)))
 
     def whiten(self, slopes: Array) -> Array:
         """Lᵀ w: slopes per feature as slopes per standard normal draw; its norm is √(wᵀΣw)."""
@@ -188,7 +200,9 @@ class Neighbourhood:
     def factor(self, d: int, feature_names: Sequence[str] = ()) -> Factor:
         """L with Σ = L Lᵀ for rows of d features, over the features that are perturbed."""
         self._check_columns(feature_names)
-        free = np.setdiff1d(np.arange(d), self._fixed_positions(d, feature_names))
+        is_free = np.ones(d, dtype=np.bool_)
+        is_free[self._fixed_positions(d, feature_names)] = False
+        free = np.flatnonzero(is_free)
         if not len(free):
             msg = (
                 f"all {d} features are fixed; leave at least one to perturb. Columns that hold no numbers, and columns"

@@ -18,9 +18,10 @@ from .estimators import Estimator
 from .exactly import find_exactly
 from .explain import prepare
 from .explanation import Explanation
+from .job import Job
 from .models import Target, resolve_target
 from .neighbourhood import Neighbourhood
-from .sampling import Job, run
+from .sampling import run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -57,6 +57,15 @@ def test_antithetic_and_orthogonal_draws_come_in_pairs():
         np.testing.assert_array_equal(z[0::2], -z[1::2])
 
 
+@pytest.mark.parametrize("name", [name for name, design in DESIGNS.items() if design.is_paired])
+def test_the_first_of_each_pair_can_be_had_alone(name):
+    whole, firsts = (DESIGNS[name].stream(3, seed=5) for _ in range(2))
+    z = whole.take(20)
+    np.testing.assert_array_equal(
+        np.concatenate([firsts.take_firsts(12), firsts.take(2)[:1], firsts.take_firsts(6)]), z[0::2]
+    )
+
+
 def test_orthogonal_blocks_are_orthogonal():
     z = DESIGNS["orthogonal"].stream(5, 0).take(30)[0::2].reshape(3, 5, 5)
     gram = z @ z.swapaxes(1, 2)

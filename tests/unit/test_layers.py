@@ -7,10 +7,32 @@ import smoothlime
 
 PACKAGE = Path(smoothlime.__file__).parent
 LAYERS = [
-    {"errors", "_types", "_validate", "_optional", "_progress", "_version", "uncertainty"},
-    {"tables", "neighbourhood", "designs", "alignment", "models", "subject", "groups", "explanation", "combining"},
+    {"errors", "_types", "_validate", "_optional", "_parallel", "_progress", "_version", "uncertainty"},
+    {
+        "tables",
+        "neighbourhood",
+        "normals",
+        "designs",
+        "alignment",
+        "models",
+        "subject",
+        "groups",
+        "explanation",
+        "combining",
+    },
     {"estimators", "exact"},
-    {"choices", "sampling", "exactly", "explain", "sigma_path", "guarantees"},
+    {
+        "choices",
+        "job",
+        "sources",
+        "gradient_path",
+        "looks",
+        "sampling",
+        "exactly",
+        "explain",
+        "sigma_path",
+        "guarantees",
+    },
     {"testing", "io", "plots", "benchmark"},
     {"paper", "cli", "__init__", "__main__"},
 ]

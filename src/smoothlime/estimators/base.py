@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
 from .._types import Array, Indices, Points
+from ..models.gradient_sums import Totals
 from ..neighbourhood import Factor
 
 Rows = Any
@@ -157,6 +158,15 @@ class Estimator(Protocol):
         ...
 
 
+@runtime_checkable
+class FromSums(Estimator, Protocol):
+    """A method that needs no gradient by itself, only what a model can add up where its points are."""
+
+    def gather(self, totals: Totals) -> Any:
+        """The state that the same gradients, shown one by one, would have led to."""
+        ...
+
+
 class ValueSums:
     """Σ(f − pivot) and Σ(f − pivot)² per row and group: the mean and the variance of the model nearby."""
 
@@ -164,6 +174,13 @@ class ValueSums:
         self.pivot = np.full(rows, np.nan)
         self.first = np.zeros((rows, groups))
         self.second = np.zeros(rows)
+
+    @classmethod
+    def of(cls, pivot: Array, first: Array, second: Array) -> ValueSums:
+        """Sums that somebody else has made."""
+        sums = cls(0, 0)
+        sums.pivot, sums.first, sums.second = pivot, first, second
+        return sums
 
     def add(self, rows: Rows, groups: slice, values: Array) -> Array:
         """Add values (r, g, b) and return them measured from the pivot."""

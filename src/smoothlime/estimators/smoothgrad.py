@@ -8,30 +8,23 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from .._types import Array, Indices
+from ..models.gradient_sums import SHORT, Totals, first_few
 from ..neighbourhood import Factor
 from .base import Batch, Estimate, GroupedDraws, Rows, ValueSums, merge_groups
 
-SHORT = 256
-"""Gradients are added up in their own type over runs of at most this length, where float32 loses no more than it has
-lost in the model, and in float64 from run to run: twice as fast as converting each of them."""
-
-FEW = 32
-"""Draws of a group that its spread is measured on, or a quarter of them: it is only a floor for errors."""
-
 
 class _State:
-    def __init__(self, rows: int, groups: int, d: int) -> None:
-        self.values = ValueSums(rows, groups)
-        self.first = np.zeros((rows, groups, d))
-        self.some_first = np.zeros((rows, d))
-        self.some_second = np.zeros((rows, d))
-        self.some = np.zeros(rows)
+    def __init__(self, values: ValueSums, first: Array, moments: Array | None, some: Array) -> None:
+        self.values = values
+        self.first = first
+        self.moments = moments
+        self.some = some
 
     def keep(self, rows: Indices) -> None:
         """Forget all other rows."""
         self.values.keep(rows)
         self.first, self.some = self.first[rows], self.some[rows]
-        self.some_first, self.some_second = self.some_first[rows], self.some_second[rows]
+        self.moments = None if self.moments is None else self.moments[:, rows]
 
     def merge(self) -> None:
         """Make one group of each two."""
@@ -39,9 +32,11 @@ class _State:
         merge_groups(self.first)
 
     def spread(self) -> Array:
-        """Standard deviation of the gradient over some of the draws, (r, d)."""
-        n = self.some[:, None]
-        return np.sqrt(np.maximum(self.some_second / n - (self.some_first / n) ** 2, 0.0))
+        """Standard deviation of the gradient over some of the draws, (r, d); 0 where nobody needs it."""
+        if self.moments is None:
+            return np.zeros(self.first[:, 0].shape)
+        mean, square = self.moments / self.some[:, None]
+        return np.sqrt(np.maximum(square - mean**2, 0.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +58,26 @@ class SmoothGrad:
 
     def start(self, rows: int, groups: int, factor: Factor, *, is_shared: bool) -> _State:
         """Empty sums."""
-        return _State(rows, groups, len(factor.free))
+        d = len(factor.free)
+        sums = np.zeros((rows, groups, d)), np.zeros((2, rows, d)), np.zeros(rows)
+        return _State(ValueSums(rows, groups), *sums)
+
+    def gather(self, totals: Totals) -> _State:
+        """The state behind sums that the model has made."""
+        values = ValueSums.of(totals.pivot, totals.value_first, totals.value_second)
+        return _State(values, totals.first, totals.moments, np.full(len(totals.first), float(totals.some)))
 
     def update(self, state: _State, rows: Rows, groups: slice, batch: Batch) -> None:
         """Add the gradients of a batch."""
         state.values.add(rows, groups, batch.values)
         state.first[rows, groups] += _sum_over_draws(batch.gradients)
-        b = batch.gradients.shape[2]
-        some = batch.gradients[:, :, : max(FEW, b // 4)].astype(np.float64)  # consecutive: a net by themselves
+        assert state.moments is not None
+        few = first_few(batch.gradients.shape[2])
+        some = batch.gradients[:, :, :few].astype(np.float64)  # consecutive: a net by themselves
         state.some[rows] += some.shape[1] * some.shape[2]
-        state.some_first[rows] += _sum_over_draws(some).sum(axis=1)
+        state.moments[0, rows] += _sum_over_draws(some).sum(axis=1)
         np.square(some, out=some)
-        state.some_second[rows] += _sum_over_draws(some).sum(axis=1)
+        state.moments[1, rows] += _sum_over_draws(some).sum(axis=1)
 
     def update_shared(self, state: Any, groups: slice, draws: GroupedDraws) -> None:
         """Nothing: a mean gradient does not depend on the draws but through the gradients."""
@@ -82,7 +85,7 @@ class SmoothGrad:
     def finish(self, state: _State, sizes: Array, factor: Factor) -> Estimate:
         """Mean gradient of all draws and of each group."""
         n = sizes.sum()
-        mean = state.first.sum(axis=1) / n
+        mean = _sum_over_draws(state.first) / n
         variance = state.values.variance(sizes)
         return Estimate(
             values=mean,
@@ -97,5 +100,5 @@ class SmoothGrad:
 def _sum_over_draws(gradients: Any) -> Array:
     """Σ over the last axis but one, as a matrix product: several times faster than a strided sum."""
     b = gradients.shape[-2]
-    short = gradients if b <= SHORT else gradients.astype(np.float64)
+    short = gradients if b <= SHORT else gradients.astype(np.float64, copy=False)
     return (np.ones((1, b), short.dtype) @ short)[..., 0, :]

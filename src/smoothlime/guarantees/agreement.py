@@ -16,9 +16,9 @@ from .._validate import check_count, check_fraction, check_number
 from ..errors import InvalidArgument, NoGradients
 from ..estimators import GroupedDraws
 from ..explain import prepare
+from ..job import Job, evaluate_outputs
 from ..models import Differentiable, as_model, knows_both_outputs, resolve_target
 from ..neighbourhood import Factor
-from ..sampling import Job, evaluate_outputs
 
 HOTELLING_FROM = 200
 """Draws from which Hotelling's test keeps its level, at five or more draws per feature."""
@@ -129,7 +129,7 @@ def agreement(
         msg = f"n_samples={n} is too few for {d} features: least squares needs at least {d + 3} draws"
         raise InvalidArgument(msg)
     resolved = resolve_target(target, job.outputs, job.predictions)
-    z = job.stream(None).take(n)
+    z = job.streams(np.arange(1))[0].take(n)
     draws = GroupedDraws(z[None, None], is_shared=True)
     found = [_test_row(job, resolved.weights[row, 0], row, draws, level, share) for row in range(len(job.rows))]
     p_value = _holm(np.array([each.p_value for each in found]))

@@ -3,12 +3,14 @@
 from .adapt import as_model, knows_both_outputs
 from .base import Differentiable, Model, from_functions, model_dtype
 from .evaluation import Evaluation
+from .gradient_sums import SumsGradients
 from .targets import Target, resolve_target
 
 __all__ = [
     "Differentiable",
     "Evaluation",
     "Model",
+    "SumsGradients",
     "Target",
     "as_model",
     "from_functions",

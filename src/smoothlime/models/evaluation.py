@@ -11,6 +11,7 @@ import numpy as np
 from .._types import Array, Points
 from ..errors import ModelError, NotDeterministic, SmallerBatches, SmoothlimeError
 from .base import Model
+from .gradient_sums import GradientBatch
 
 Where = Callable[[int], str]
 """Names the row of the caller's table to which a point belongs."""
@@ -18,11 +19,16 @@ Where = Callable[[int], str]
 BATCH_BYTES = 2**20
 """Points per model call, by size: about what stays in a core's cache, where small networks are fastest."""
 
+MOST_POINTS = 2**16
+"""Points per model call however few their features, where BATCH_BYTES are what a call is best given."""
 
-def automatic_batch_size(d: int, dtype: np.dtype[Any]) -> int:
-    """Points per model call: a power of two, from d and the number format alone, so that answers repeat."""
-    fitting = BATCH_BYTES // (d * dtype.itemsize) * (2 if d <= 32 else 1)  # small networks mind calls, not cache
-    return int(min(65_536, max(32, 2 ** int(np.log2(max(fitting, 1))))))
+
+def automatic_batch_size(d: int, dtype: np.dtype[Any], model: Model | None = None) -> int:
+    """Points per model call: a power of two, from d, the number format and the device alone, so that answers repeat."""
+    batch_bytes = int(getattr(model, "batch_bytes", BATCH_BYTES))
+    fitting = batch_bytes // (d * dtype.itemsize) * (2 if d <= 32 else 1)  # small networks mind calls, not cache
+    most = MOST_POINTS * batch_bytes // BATCH_BYTES
+    return int(min(most, max(32, 2 ** int(np.log2(max(fitting, 1))))))
 
 
 class Evaluation:
@@ -54,6 +60,10 @@ class Evaluation:
             raise ModelError(msg)
         return values, gradients
 
+    def add_gradients(self, batch: GradientBatch) -> None:
+        """Have the model add up gradients by itself; whether they are finite is seen in the sums."""
+        batch.add(self._answers(batch.ask, len(batch)))
+
     def check_repeatable(self, points: Points, values: Array, where: Where) -> None:
         """Ask once more and compare: a model that is random cannot be explained."""
         again = self.values(points, where)
@@ -75,12 +85,26 @@ class Evaluation:
         return points if self._is_tidy else points.copy()
 
     def _ask(self, ask: Callable[[slice], tuple[Any, ...]], n: int) -> tuple[Any, ...]:
-        answers: list[tuple[Any, ...]] = []
+        """Answers for n points, as arrays."""
+        as_array = np.asarray if self._is_tidy else np.array
+        answers = self._answers(lambda part: tuple(as_array(each) for each in ask(part)), n)
+        if len(answers) == 1:
+            return answers[0]
+        try:
+            return tuple(np.concatenate(parts) for parts in zip(*answers, strict=True))
+        except ValueError as err:
+            shapes = sorted({parts[0].shape[1:] for parts in answers})
+            msg = f"the model's outputs changed shape between calls: per point {shapes}"
+            raise ModelError(msg) from err
+
+    def _answers(self, ask: Callable[[slice], Any], n: int) -> list[Any]:
+        """Answers for n points in parts of at most `batch_size`, which is halved where memory runs out."""
+        answers: list[Any] = []
         start = 0
         while start < n:
             part = slice(start, min(n, start + self.batch_size))
             try:
-                answers.append(tuple(np.asarray(each) if self._is_tidy else np.array(each) for each in ask(part)))
+                answers.append(ask(part))
             except SmoothlimeError:
                 raise
             except Exception as err:
@@ -93,14 +117,7 @@ class Evaluation:
                 self._halve(err)
                 continue
             start = part.stop
-        if len(answers) == 1:
-            return answers[0]
-        try:
-            return tuple(np.concatenate(parts) for parts in zip(*answers, strict=True))
-        except ValueError as err:
-            shapes = sorted({parts[0].shape[1:] for parts in answers})
-            msg = f"the model's outputs changed shape between calls: per point {shapes}"
-            raise ModelError(msg) from err
+        return answers
 
     def _halve(self, err: Exception) -> None:
         if self.batch_size == 1:

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from .._optional import require
-from .._types import Points
+from .._types import Array, Indices, Points
+from .._validate import check_choice
 from ..errors import InvalidArgument, ModelError
+from .evaluation import BATCH_BYTES
+from .torch_sums import TorchSums
 
 DETACHED = (
     "the network's output does not depend on its input through differentiable operations (a detach, rounding or argmax"
     " on the way?); use method='clime', which needs only predictions"
 )
+
+
+GRAPHICS_BATCH_BYTES = 2**26
+"""Points per call of a network on a graphics card: enough to keep it busy."""
+
+WORTH_COMPILING = 32
+"""Fewer points than this are asked of the module as it is: they are done before a compiler is."""
+
+NUMBER_TYPES = ("bfloat16", "float16")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +43,10 @@ class TorchModel:
     device: Any
     feature_names: tuple[str, ...] | None
     outputs: tuple[str, ...] = ()
+    compiled: Any = None
+    """A function of parameters and points, or None"""
+    autocast: Any = None
+    """Number type in which layers that bear it compute, or None"""
 
     is_tidy: ClassVar[bool] = True
 
@@ -37,11 +55,26 @@ class TorchModel:
         """Range that no output leaves, where it is known."""
         return (0.0, 1.0) if self.is_probability else None
 
+    @property
+    def batch_bytes(self) -> int:
+        """Size of the points that one call is best given."""
+        return BATCH_BYTES if self.device.type == "cpu" else GRAPHICS_BATCH_BYTES
+
     def forward(self, points: Any) -> Any:
         """The module's outputs, with a softmax or a sigmoid on top where probabilities are wanted."""
-        out = self.module(points)
+        lower = nullcontext()
+        if self.autocast is not None:
+            lower = self.torch.autocast(self.device.type, dtype=self.autocast)
+        with lower:
+            if self.compiled is None or len(points) < WORTH_COMPILING:
+                out = self.module(points)
+            else:
+                # as constants: a compiled backward pass would work out gradients of parameters too, and drop them
+                parameters = {name: each.detach() for name, each in self.module.named_parameters()}
+                out = self.compiled(parameters, points)
         if not self.is_probability:
             return out
+        out = self._native(out)  # of few digits, probabilities would not add up to one
         if out.ndim == 1 or out.shape[1] == 1:
             return self.torch.sigmoid(out)
         return self.torch.softmax(out, dim=1)
@@ -53,26 +86,48 @@ class TorchModel:
 
     def values_and_gradients(self, points: Points, weights: Any) -> tuple[Any, Any]:
         """Outputs (n, k) and the gradient of their weighted sum, (n, d)."""
-        leaf = self._tensor(points).requires_grad_(True)
+        out, (gradient,) = self.outputs_and_gradients(self._tensor(points), [self._tensor(weights)])
+        return self._columns(out), self._array(gradient)
+
+    def outputs_and_gradients(self, points: Any, weights: Sequence[Any]) -> tuple[Any, list[Any]]:
+        """Outputs at points (n, d) on the device, and the gradient (n, d) of their sum by each of the weights (n, k).
+
+        One pass forward, and one backward for each; all in float32 or float64, whatever the module computes in.
+        """
+        leaf = points.detach().to(self.tensor_dtype).requires_grad_(True)
+        gradients = []
         with self.torch.enable_grad():
             out = self.forward(leaf)
             if not out.requires_grad:
                 raise ModelError(DETACHED)
-            (gradient,) = self.torch.autograd.grad(
-                out, leaf, grad_outputs=self._tensor(weights).reshape(out.shape), allow_unused=True
-            )
-            if gradient is None:
-                raise ModelError(DETACHED)
-        return self._columns(out.detach()), self._array(gradient)
+            for i, each in enumerate(weights, start=1):
+                (gradient,) = self.torch.autograd.grad(
+                    out,
+                    leaf,
+                    grad_outputs=each.reshape(out.shape).to(out.dtype),
+                    retain_graph=i < len(weights),
+                    allow_unused=True,
+                )
+                if gradient is None:
+                    raise ModelError(DETACHED)
+                gradients.append(self._native(gradient))
+        return self._native(out.detach()), gradients
+
+    def gradient_sums(self, rows: Points, free: Indices, weights: Array, groups: int, *, moments: bool) -> TorchSums:
+        """Empty sums of gradients around rows (r, d), on the device."""
+        return TorchSums(self, rows, free, weights, groups, moments=moments)
 
     def _tensor(self, array: Any) -> Any:
         contiguous = np.ascontiguousarray(array, dtype=self.dtype)
         return self.torch.from_numpy(contiguous).to(device=self.device, dtype=self.tensor_dtype)
 
     def _array(self, tensor: Any) -> Any:
-        on_host = tensor.cpu()
-        is_native = on_host.dtype in (self.torch.float32, self.torch.float64)
-        return (on_host if is_native else on_host.to(self.torch.float32)).numpy()
+        return self._native(tensor).cpu().numpy()
+
+    def _native(self, tensor: Any) -> Any:
+        """In a type that sums can be made in, and that NumPy knows."""
+        is_native = tensor.dtype in (self.torch.float32, self.torch.float64) or tensor.is_complex()
+        return tensor if is_native else tensor.to(self.torch.float32)
 
     def _columns(self, out: Any) -> Any:
         array = self._array(out)
@@ -81,7 +136,7 @@ class TorchModel:
     @property
     def epsilon(self) -> float:
         """Relative spacing of the numbers that the network computes with."""
-        return float(self.torch.finfo(self.tensor_dtype).eps)
+        return float(self.torch.finfo(self.tensor_dtype if self.autocast is None else self.autocast).eps)
 
 
 def from_torch(
@@ -91,6 +146,8 @@ def from_torch(
     feature_names: tuple[str, ...] | None,
     outputs: tuple[str, ...],
     device: Any,
+    compiled: bool | str = False,
+    autocast: str | None = None,
 ) -> TorchModel:
     """Adapter for an `nn.Module` of points (n, d), in the type and on the device of its parameters."""
     torch = require("torch", extra="torch", to="explain a torch module")
@@ -103,12 +160,34 @@ def from_torch(
     parameter = next((each for each in (*module.parameters(), *module.buffers()) if each.is_floating_point()), None)
     tensor_dtype = torch.get_default_dtype() if parameter is None else parameter.dtype
     where = torch.device("cpu" if parameter is None else parameter.device)
-    dtype = np.dtype(np.float64 if tensor_dtype == torch.float64 else np.float32)
-
-    is_probability = output == "probability"
+    if autocast is not None:
+        check_choice(autocast, "autocast", NUMBER_TYPES)
     return TorchModel(
-        module, is_probability, torch, dtype, tensor_dtype, torch.device(device or where), feature_names, outputs
+        module=module,
+        is_probability=output == "probability",
+        torch=torch,
+        dtype=np.dtype(np.float64 if tensor_dtype == torch.float64 else np.float32),
+        tensor_dtype=tensor_dtype,
+        device=torch.device(device or where),
+        feature_names=feature_names,
+        outputs=outputs,
+        compiled=_compile(torch, module, compiled),
+        autocast=None if autocast is None else getattr(torch, autocast),
     )
+
+
+def _compile(torch: Any, module: Any, backend: bool | str) -> Any:
+    """A compiled function of parameters and points, by torch's own backend or the one that is named; or None."""
+    if not isinstance(backend, bool | str):
+        msg = f"compile must be True, False or the name of a backend; got {backend!r}"
+        raise InvalidArgument(msg)
+    if backend is False:
+        return None
+    if isinstance(backend, str):
+        check_choice(backend, "compile", tuple(torch.compiler.list_backends(exclude_tags=())))
+    called = torch.func.functional_call
+    named = {} if backend is True else {"backend": backend}
+    return torch.compile(lambda parameters, points: called(module, parameters, (points,)), **named)
 
 
 def _check_evaluation_mode(module: Any) -> None:

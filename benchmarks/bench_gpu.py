@@ -1,0 +1,345 @@
+"""What does `explain` cost on a graphics card beyond the network's own passes? A whole call, against the bare network.
+
+The bare network goes forward and backward over as many points, ready on the card, at the batch size that suits it best.
+Everything else is measured beside it in the same rounds, by the clock on the wall with the card waited for, and shown
+as a ratio to it: the median over rounds, and the interquartile range.
+
+- pictures: a network like ResNet-50 and one like ViT-B/16, with random weights, 3 × 224 × 224 pixels as 150,528
+  features, 1 row × 256 draws. Also in bfloat16 (with its error beside float32) and compiled, each beside the bare
+  network in the same form. `making the draws` is the part of it that the processor does alone: where it takes longer
+  than the bare network it is what `explain` waits for.
+- rows: a 15-10-10-2 ELU network, 100,000 rows × 64 draws; one: the same, 1 row × 1,024 draws.
+- captum's NoiseTunnel over Saliency with as many draws, where captum is installed.
+
+Without a graphics card everything is tiny, nothing is compiled, and it only shows that it runs: the numbers mean
+nothing. Some of the cases alone go to a file of their own.
+
+    python benchmarks/bench_gpu.py [--only resnet vit rows one] [--rounds 7] [--no-compile] [--profile]
+"""
+
+from __future__ import annotations
+
+from common import HERE, THREADS, fastest, interleaved, machine, markdown, write_lines  # before NumPy
+
+# isort: split
+import argparse
+import copy
+import cProfile
+import os
+import pstats
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+for _variable in THREADS:
+    os.environ.pop(_variable, None)  # the processor draws with all it has: that is part of the question
+
+try:
+    import numpy as np
+    import scipy  # noqa: F401 (smoothlime needs it, and would say so only half-way)
+    import torch
+    from torch import nn
+except ModuleNotFoundError as err:
+    sys.exit(f"bench_gpu.py needs numpy, scipy and torch: {err}")
+try:
+    import smoothlime as sl
+except ModuleNotFoundError:
+    sys.path.insert(0, str(HERE.parent / "src"))  # not installed: from the folder beside this one
+    import smoothlime as sl
+from smoothlime.designs import DESIGNS  # noqa: E402 (only now is it sure where smoothlime is)
+
+HAS_CARD = torch.cuda.is_available()
+DEVICE = torch.device("cuda" if HAS_CARD else "cpu")
+SIGMA, TARGET, SEED, DESIGN = 0.3, 1, 0, "antithetic"
+BARE = "bare network"
+
+Job = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large everything is: as the docstring says, or so small that it runs anywhere."""
+
+    side: int = 224
+    blocks: tuple[int, ...] = (3, 4, 6, 3)
+    width: int = 64
+    depth: int = 12
+    dim: int = 768
+    classes: int = 1_000
+    draws: int = 256
+    picture_batches: tuple[int, ...] = (32, 64, 128, 256)
+    rows: int = 100_000
+    row_batches: tuple[int, ...] = (2**17, 2**19, 2**20, 2**21, 2**22)
+
+
+FULL = Sizes()
+TINY = Sizes(32, (1, 1, 1, 1), 8, 2, 32, 10, 32, (8, 32), 500, (2**12, 2**14))
+
+
+def clock() -> float:
+    """Seconds, once the card has done all it was given."""
+    if HAS_CARD:
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+class Bottleneck(nn.Module):
+    """Three convolutions beside a shortcut."""
+
+    def __init__(self, inputs: int, width: int, stride: int) -> None:
+        super().__init__()
+        shapes = ((inputs, width, 1, 1), (width, width, 3, stride), (width, 4 * width, 1, 1))
+        layers: list[nn.Module] = []
+        for before, after, size, step in shapes:
+            convolution = nn.Conv2d(before, after, size, step, padding=size // 2, bias=False)
+            layers += [convolution, nn.BatchNorm2d(after), nn.ReLU()]
+        self.long = nn.Sequential(*layers[:-1])
+        is_same = stride == 1 and inputs == 4 * width
+        cut = [nn.Conv2d(inputs, 4 * width, 1, stride, bias=False), nn.BatchNorm2d(4 * width)]
+        self.short = nn.Identity() if is_same else nn.Sequential(*cut)
+
+    def forward(self, a: torch.Tensor) -> torch.Tensor:
+        """The sum of both ways, cut at 0."""
+        return torch.relu(self.long(a) + self.short(a))
+
+
+def resnet(sizes: Sizes) -> nn.Module:
+    """Of the shape of ResNet-50, from flat points to logits."""
+    width = sizes.width
+    stem = [nn.Conv2d(3, width, 7, 2, padding=3, bias=False), nn.BatchNorm2d(width), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+    inputs = width
+    for stage, count in enumerate(sizes.blocks):
+        for i in range(count):
+            stem.append(Bottleneck(inputs, width * 2**stage, 2 if stage and not i else 1))
+            inputs = 4 * width * 2**stage
+    head = [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, sizes.classes)]
+    return nn.Sequential(nn.Unflatten(1, (3, sizes.side, sizes.side)), *stem, *head)
+
+
+class Layer(nn.Module):
+    """Attention and two dense layers, each beside a shortcut."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.heads = max(1, dim // 64)
+        self.first, self.second = nn.LayerNorm(dim), nn.LayerNorm(dim)
+        self.asked, self.said = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+        self.dense = nn.Sequential(nn.Linear(dim, 4 * dim), nn.GELU(), nn.Linear(4 * dim, dim))
+
+    def forward(self, a: torch.Tensor) -> torch.Tensor:
+        """Tokens (n, t, dim)."""
+        n, t, dim = a.shape
+        parts = self.asked(self.first(a)).view(n, t, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        seen = nn.functional.scaled_dot_product_attention(parts[0], parts[1], parts[2])
+        a = a + self.said(seen.transpose(1, 2).reshape(n, t, dim))
+        return a + self.dense(self.second(a))
+
+
+class Transformer(nn.Module):
+    """Of the shape of ViT-B/16, from flat points to logits."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        self.side = sizes.side
+        self.patches = nn.Conv2d(3, sizes.dim, 16, 16)
+        self.token = nn.Parameter(0.02 * torch.randn(1, 1, sizes.dim))
+        self.places = nn.Parameter(0.02 * torch.randn(1, (sizes.side // 16) ** 2 + 1, sizes.dim))
+        self.layers = nn.Sequential(*(Layer(sizes.dim) for _ in range(sizes.depth)), nn.LayerNorm(sizes.dim))
+        self.head = nn.Linear(sizes.dim, sizes.classes)
+
+    def forward(self, a: torch.Tensor) -> torch.Tensor:
+        """Points (n, d)."""
+        tokens = self.patches(a.view(-1, 3, self.side, self.side)).flatten(2).transpose(1, 2)
+        tokens = torch.cat([self.token.expand(len(a), -1, -1), tokens], dim=1) + self.places
+        return self.head(self.layers(tokens)[:, 0])
+
+
+def dense(sizes: Sizes) -> nn.Module:
+    """The small network of tables."""
+    layers: list[nn.Module] = []
+    for inputs, outputs in pairwise((15, 10, 10, 2)):
+        layers += [nn.Linear(inputs, outputs), nn.ELU()]
+    return nn.Sequential(*layers[:-1])
+
+
+def made(network: Callable[[Sizes], nn.Module], sizes: Sizes) -> nn.Module:
+    torch.manual_seed(SEED)
+    return network(sizes).eval().to(DEVICE)
+
+
+def bare(net: Any, points: torch.Tensor, size: int, autocast: torch.dtype | None = None) -> Job:
+    """Forward and backward over points that are there already."""
+
+    def job() -> None:
+        for part in points.split(size):
+            leaf = part.detach().requires_grad_(True)
+            with torch.autocast(DEVICE.type, dtype=autocast, enabled=autocast is not None):
+                out = net(leaf)
+            torch.autograd.grad(out[:, TARGET].sum(), leaf)
+
+    return job
+
+
+def explain(model: Any, x: np.ndarray, draws: int, **settings: Any) -> Job:
+    return lambda: sl.explain(
+        model, x, sigma=SIGMA, target=TARGET, n_samples=draws, progress=False, method="smoothgrad",
+        **{"design": DESIGN, **settings},
+    )  # fmt: skip
+
+
+def drawing(d: int, draws: int) -> Job:
+    """What the processor does alone: the first of each pair of steps, in float32."""
+
+    def job() -> None:
+        stream, factor = DESIGNS[DESIGN].stream(d, SEED), sl.Neighbourhood(SIGMA).factor(d)
+        for _ in range(0, draws, 64):
+            z = stream.take_firsts(min(64, draws))
+            factor.write_steps(z, np.empty(z.shape, dtype=np.float32))
+
+    return job
+
+
+def captum(net: nn.Module, x: np.ndarray, draws: int, size: int) -> Job | None:
+    """NoiseTunnel over Saliency, batched; None where captum is not installed."""
+    try:
+        from captum.attr import NoiseTunnel, Saliency
+    except ModuleNotFoundError:
+        return None
+    rows = torch.as_tensor(x, dtype=torch.float32, device=DEVICE)
+    tunnel, batch = NoiseTunnel(Saliency(net)), max(1, size // len(x))
+    return lambda: tunnel.attribute(
+        rows, nt_samples=draws, nt_samples_batch_size=batch, stdevs=SIGMA, target=TARGET, abs=False
+    )
+
+
+def timed(case: str, jobs: dict[str, Job | None], rounds: int, **facts: Any) -> list[dict[str, Any]]:
+    """One record per job; every ratio is to the bare network of the same round."""
+    times = interleaved({name: job for name, job in jobs.items() if job is not None}, rounds, clock)
+    reference = np.array(times[BARE])
+    records = []
+    for name, seconds in times.items():
+        ratio = np.array(seconds) / reference
+        low, high = np.percentile(ratio, [25, 75])
+        median = float(np.median(seconds))
+        records.append(
+            {"case": case, "name": name, "seconds_median": median, "seconds_min": min(seconds),
+             "ratio_median": float(np.median(ratio)), "ratio_min": float(ratio.min()),
+             "ratio_spread": float(high - low), "rounds": rounds, **facts}
+        )  # fmt: skip
+        print(f"{case:24} {name:28} {1e3 * median:10.2f} ms {records[-1]['ratio_median']:7.2f} × bare", flush=True)
+    return records
+
+
+def pictures(name: str, network: Any, sizes: Sizes, options: argparse.Namespace) -> list[dict[str, Any]]:
+    """One row of a network of pictures, in float32, in bfloat16 and compiled."""
+    net, d = made(network, sizes), 3 * sizes.side**2
+    x = np.random.default_rng(SEED).normal(size=(1, d))
+    points = torch.randn(sizes.draws, d, device=DEVICE)
+    facts = {"rows": 1, "draws": sizes.draws, "features": d}
+    size = fastest(lambda size: bare(net, points, size), sizes.picture_batches, 3, clock)
+    jobs: dict[str, Job | None] = {
+        BARE: bare(net, points, size),
+        "explain": explain(net, x, sizes.draws),
+        "explain, the same batches": explain(net, x, sizes.draws, batch_size=size),
+        "explain, iid": explain(net, x, sizes.draws, design="iid"),
+        "making the draws": drawing(d, sizes.draws),
+        "captum": captum(net, x, sizes.draws, size),
+    }
+    records = timed(name, jobs, options.rounds, batch_size=size, **facts)
+    show_profile(jobs["explain"], options)
+
+    half = sl.as_model(net, autocast="bfloat16")
+    jobs = {
+        BARE: bare(net, points, size, torch.bfloat16),
+        "explain": explain(half, x, sizes.draws, batch_size=size),
+    }
+    rough, exact = jobs["explain"](), explain(net, x, sizes.draws)()  # type: ignore[misc]  # they are there
+    error = float(np.linalg.norm(rough.values - exact.values) / np.linalg.norm(exact.values))
+    in_errors = float(np.median(np.abs(rough.values - exact.values) / exact.standard_error))
+    print(f"{name}, bfloat16: slopes differ by {error:.2%}, the median by {in_errors:.2g} standard errors")
+    kept = {"relative_error": error, "median_error_in_standard_errors": in_errors}
+    records += timed(f"{name}, bfloat16", jobs, options.rounds, batch_size=size, **facts, **kept)
+
+    if options.compile and HAS_CARD:
+        frozen = copy.deepcopy(net).requires_grad_(False)  # else a compiled pass works out weight gradients too
+        jobs = {
+            BARE: bare(torch.compile(frozen), points, size),
+            "explain": explain(sl.as_model(net, compile=True), x, sizes.draws, batch_size=size),
+        }
+        start = clock()
+        jobs["explain"]()  # type: ignore[misc]  # it is there
+        first = clock() - start
+        print(f"{name}, compiled: the first call took {first:.1f} s")
+        records += timed(f"{name}, compiled", jobs, options.rounds, batch_size=size, first_call=first, **facts)
+    return records
+
+
+def tables(name: str, rows: int, draws: int, sizes: Sizes, options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Rows of the small network."""
+    net = made(dense, sizes)
+    x = np.random.default_rng(SEED).normal(size=(rows, 15))
+    points = torch.randn(rows * draws, 15, device=DEVICE)
+    batches = [size for size in sizes.row_batches if size <= rows * draws] or [rows * draws]
+    size = fastest(lambda size: bare(net, points, size), batches, 3, clock)
+    jobs = {
+        BARE: bare(net, points, size),
+        "explain": explain(net, x, draws),
+        "explain, the same batches": explain(net, x, draws, batch_size=size),
+        "captum": captum(net, x, draws, size),
+    }
+    records = timed(name, jobs, options.rounds, batch_size=size, rows=rows, draws=draws, features=15)
+    show_profile(jobs["explain"], options)
+    return records
+
+
+def show_profile(job: Job | None, options: argparse.Namespace) -> None:
+    """Where the host spends its time in one call; the card runs beside it, and is waited for where sums are fetched."""
+    if options.profile and job is not None:
+        profile = cProfile.Profile()
+        profile.runcall(job)
+        pstats.Stats(profile).sort_stats("tottime").print_stats(14)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", nargs="+", choices=("resnet", "vit", "rows", "one"), help="some of the cases")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--no-compile", dest="compile", action="store_false", help="leave torch.compile out")
+    parser.add_argument("--profile", action="store_true", help="also show where one call spends its time")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore", sl.errors.LostPrecision)  # bfloat16 is measured here, not complained about
+    sizes = FULL if HAS_CARD else TINY
+    card = torch.cuda.get_device_name() if HAS_CARD else "none: tiny sizes, the numbers mean nothing"
+    facts = machine("torch", "captum") | {"seed": SEED, "card": card, "design": DESIGN}
+    print(f"graphics card: {card}")
+    if captum(nn.Identity(), np.zeros((1, 1)), 1, 1) is None:
+        print("captum is not installed: it is left out")
+    cases: dict[str, Callable[[], list[dict[str, Any]]]] = {
+        "resnet": lambda: pictures("resnet50", resnet, sizes, options),
+        "vit": lambda: pictures("vit_b16", Transformer, sizes, options),
+        "rows": lambda: tables("rows", sizes.rows, 64, sizes, options),
+        "one": lambda: tables("one", 1, 1_024, sizes, options),
+    }
+    records = []
+    for name in options.only or cases:
+        records += [each | facts for each in cases[name]()]
+        if HAS_CARD:
+            torch.cuda.empty_cache()
+    some = "_".join(["gpu", *(options.only or ())])
+    path = write_lines(some if HAS_CARD else "gpu_quick", records)
+    header = ("case", "who", "ms", "× bare", "IQR")
+    lines = [
+        (each["case"], each["name"], f"{1e3 * each['seconds_median']:.2f}", f"{each['ratio_median']:.2f}",
+         f"{each['ratio_spread']:.2f}")
+        for each in records
+    ]  # fmt: skip
+    print(markdown(header, lines))
+    print(f"\n{card}; {facts['cpu']}, {facts['cores']} cores; {facts['versions']}; written to {path.name}")
+
+
+if __name__ == "__main__":
+    main()

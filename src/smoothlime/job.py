@@ -1,0 +1,135 @@
+"""A job: all decisions made, and the model's answers at the points that draws lead to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ._types import Array, Indices, Points
+from .alignment import count_with_curves, pilot_size
+from .designs import Design, Layout, Stream
+from .estimators import Batch, Estimator, GroupedDraws
+from .explanation import around
+from .models import Evaluation
+from .models.evaluation import Where
+from .neighbourhood import Factor
+from .subject import Subject
+from .uncertainty.stopping import Stopping
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """All decisions made, f(x) known, nothing drawn yet."""
+
+    subject: Subject
+    predictions: Array
+    outputs: tuple[str, ...]
+    evaluation: Evaluation
+    method: Estimator
+    design: Design
+    stopping: Stopping
+    is_shared: bool
+    seed: int
+    dtype: str
+
+    @property
+    def rows(self) -> Array:
+        """(r, d) what is perturbed."""
+        return self.subject.rows
+
+    @property
+    def factor(self) -> Factor:
+        """Σ = L Lᵀ over the features that are perturbed."""
+        return self.subject.factor
+
+    def layout(self, n: int) -> Layout:
+        """How the first n draws are dealt to groups: alike at all looks, but where groups are parts of a sequence."""
+        return self.design.layout(n if self.design.is_aligned else self.stopping.looks[0], len(self.factor.free))
+
+    @property
+    def groups(self) -> int:
+        """Groups of draws."""
+        return self.layout(self.stopping.looks[0]).groups
+
+    def streams(self, rows: Indices) -> list[Stream]:
+        """One sequence of draws for all rows, or one for each."""
+        d = len(self.factor.free)
+        keys = [None] if self.is_shared else map(int, rows)
+        return [self.design.stream(d, self.seed, key) for key in keys]
+
+    @property
+    def budget(self) -> int | None:
+        """Draws, where their number is fixed beforehand."""
+        return self.stopping.looks[0] if len(self.stopping.looks) == 1 else None
+
+    @property
+    def pilot(self) -> int:
+        """Points of each row that are evaluated before the draws."""
+        return pilot_size(self.method.needs, len(self.factor.free), self.budget) if self.design.is_aligned else 0
+
+    @property
+    def fits_curves(self) -> bool:
+        """Whether least squares fits curves along the first coordinates, besides the line."""
+        return bool(getattr(self.method, "curves", False))
+
+    @cached_property
+    def seen(self) -> Factor:
+        """The neighbourhood as the estimator sees it: where draws are turned, it fits the draws as they were."""
+        if not self.design.is_aligned or self.method.needs == "gradients":
+            return self.factor
+        terms = len(self.factor.free)
+        terms = count_with_curves(terms) if self.fits_curves else terms
+        return Factor(terms, np.arange(terms), np.ones(terms))
+
+    def steps(self, z: Any) -> Points:
+        """The steps (..., f) that draws lead to, in the model's floating type."""
+        return self.factor.steps(z).astype(self.dtype, copy=False)
+
+
+def evaluate(job: Job, weights: Array, rows: Indices, draws: GroupedDraws, steps: Points) -> Batch:
+    """The model's answers at rows × draws, for each target: values (r·t, g, b) and perhaps gradients."""
+    g, b = draws.z.shape[1:3]
+    r, t, k = weights.shape
+    points, where = _points(job, rows, steps)
+    if job.method.needs == "values":
+        values = job.evaluation.values(points, where).reshape(r, g * b, k)
+        scalars = (values @ weights.swapaxes(1, 2)).swapaxes(1, 2)
+        return Batch(_repeated(draws, t), scalars.reshape(r * t, g, b))
+    scalars = np.empty((r, t, g, b))
+    gradients: Any = [None] * t
+    for i in range(t):
+        values, found = _with_gradients(job, points, weights[:, i], where)
+        scalars[:, i] = (values.reshape(r, g * b, k) @ weights[:, i, :, None]).reshape(r, g, b)
+        gradients[i] = found.reshape(r, 1, g, b, -1)
+    stacked = gradients[0] if t == 1 else np.concatenate(gradients, axis=1)
+    return Batch(_repeated(draws, t), scalars.reshape(r * t, g, b), stacked.reshape(r * t, g, b, -1))
+
+
+def evaluate_outputs(job: Job, weights: Array, row: int, draws: GroupedDraws) -> tuple[Array, Array]:
+    """All outputs (n, k) at the draws around one row, and the gradient (n, f) of their sum by weights (k,)."""
+    points, where = _points(job, np.array([row]), job.steps(draws.flat))
+    values, gradients = _with_gradients(job, points, weights[None], where)
+    return values, gradients.astype(np.float64)
+
+
+def _points(job: Job, rows: Indices, steps: Points) -> tuple[Points, Where]:
+    """The points (r·n, d) that steps lead to around rows, and how to name the row of each."""
+    n = steps.shape[1]
+    points = around(job.rows[rows], job.factor.free, steps, job.dtype).reshape(len(rows) * n, -1)
+    return points, lambda position: f"a draw around row {rows[position // n]}"
+
+
+def _with_gradients(job: Job, points: Points, weights: Array, where: Where) -> tuple[Array, Points]:
+    """Outputs (n, k) and gradients (n, f), for weights (r, k) of the rows that points belong to."""
+    repeated = np.repeat(weights.astype(job.dtype), len(points) // len(weights), axis=0)
+    values, found = job.evaluation.values_and_gradients(points, repeated, where)
+    free = job.factor.free
+    return values, found if len(free) == found.shape[1] else found[:, free]
+
+
+def _repeated(draws: GroupedDraws, t: int) -> GroupedDraws:
+    """Draws of rows as draws of rows × targets."""
+    return draws if draws.is_shared or t == 1 else GroupedDraws(np.repeat(draws.z, t, axis=0), is_shared=False)

@@ -1,0 +1,119 @@
+"""Models that add up gradients by themselves, where their points are: no point and no gradient has to travel.
+
+A mean gradient needs no gradient by itself, only sums over groups of draws. A model that can make them is handed steps,
+forms its points around rows it was given once, and keeps the sums until somebody asks for them: on a graphics card that
+is a transfer per look instead of two per batch.
+
+Draws of a batch come as (b, g): the b-th draw of each of g groups side by side, so that a sum over b runs over long
+stretches of memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from .._types import Array, Indices, Points
+from ..alignment import Turns
+from .base import Differentiable
+
+SHORT = 256
+"""Gradients are added up in their own type over runs of at most this length, where float32 loses no more than it has
+lost in the model, and in float64 from run to run: twice as fast as converting each of them."""
+
+FEW = 32
+"""Draws of a group that its spread is measured on, or a quarter of them: it is only a floor for errors."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Totals:
+    """What has been added up, in float64 and on the host; rows are rows × targets.
+
+    The arrays may be the sums themselves, or space for the next ones: nobody may write to them, and they do not last.
+    """
+
+    pivot: Array
+    """(r,) mean of a row's first batch, from which values are measured"""
+    value_first: Array
+    """(r, g) Σ(f − pivot)"""
+    value_second: Array
+    """(r,) Σ(f − pivot)²"""
+    first: Array
+    """(r, g, f) Σ∇f over the features that are perturbed"""
+    some: int
+    """Draws of each row behind the moments"""
+    moments: Array | None
+    """(2, r, f) Σ∇f and Σ(∇f)² over those draws, where they were asked for"""
+
+
+class GradientBatch(Protocol):
+    """Points around some of the rows, about to be asked; `add` takes all answers at once, so none counts twice."""
+
+    def __len__(self) -> int:
+        """Count of points."""
+        ...
+
+    def ask(self, part: slice) -> Any:
+        """Outputs and gradients at some of the points, as they come."""
+        ...
+
+    def add(self, answers: Sequence[Any]) -> None:
+        """Add the answers for all points, in order, to the sums."""
+        ...
+
+
+class GradientSums(Protocol):
+    """Sums for r rows, t targets and g groups, kept where the model is."""
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether the model works by itself, so that the next draws can be made meanwhile."""
+        ...
+
+    def stage(self, shape: tuple[int, ...]) -> Any:
+        """Space on the host for steps on their way to the model; its `array` is to be filled."""
+        ...
+
+    def move(self, staged: Any, *, is_paired: bool = False) -> Any:
+        """Steps that were filled in, where the model can use them; pairs with the second, its negative, behind each."""
+        ...
+
+    def batch(self, rows: slice, groups: slice, steps: Any, turns: Turns | None = None) -> GradientBatch:
+        """Points around rows: steps (1 or r, b, g, f) that were moved, perhaps turned for each row."""
+        ...
+
+    def keep(self, rows: Indices) -> None:
+        """Forget all other rows, with all their targets."""
+        ...
+
+    def merge(self) -> None:
+        """Make one group of each two, in the first half of the groups, and empty the others."""
+        ...
+
+    def is_finite(self) -> bool:
+        """Whether nothing that was added, seen in the totals or not, was infinite or NaN; this waits for the model."""
+        ...
+
+    def totals(self, rows: slice) -> Totals:
+        """What has been added up so far for some rows; this waits for the model."""
+        ...
+
+
+@runtime_checkable
+class SumsGradients(Differentiable, Protocol):
+    """A model that can add up gradients by itself."""
+
+    def gradient_sums(self, rows: Points, free: Indices, weights: Array, groups: int, *, moments: bool) -> GradientSums:
+        """Empty sums around rows (r, d) in the model's type, for weights (r, t, k); perhaps with second moments."""
+        ...
+
+
+def common_rows(weights: Array) -> Array:
+    """Weights (1, t, k) where all rows have the same, else (r, t, k) as they are."""
+    return weights[:1] if (weights == weights[:1]).all() else weights
+
+
+def first_few(b: int) -> int:
+    """Draws of each group that moments are taken over."""
+    return min(b, max(FEW, b // 4))

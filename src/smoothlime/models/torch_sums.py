@@ -1,0 +1,311 @@
+"""Sums of gradients of a torch module, kept on its device: see `gradient_sums`.
+
+Nothing here waits for the device but `totals`. Sums are tensors of float64; gradients are added up in their own type
+over at most SHORT draws before they join them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._types import Array, Indices, Points
+from ..alignment import Turns
+from .gradient_sums import SHORT, Totals, common_rows, first_few
+
+if TYPE_CHECKING:
+    from .from_torch import TorchModel
+
+NARROW = 64
+"""Rows of fewer features are repeated before steps are added: loops over long stretches of memory are faster."""
+
+WAITING = 2**18
+"""Outputs that may wait to be added up together with those of further rows: few large operations beat many small."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Staged:
+    """One piece of memory on the host, as an array to be filled and as the tensor that is moved."""
+
+    array: Any
+    tensor: Any
+
+
+class TorchSums:
+    """Sums over groups of draws, for r rows and t targets."""
+
+    def __init__(
+        self, model: TorchModel, rows: Points, free: Indices, weights: Array, groups: int, *, moments: bool
+    ) -> None:
+        self.model = model
+        self.torch = torch = model.torch
+        self._native = torch.float64 if model.dtype == np.float64 else torch.float32
+        self.rows = torch.from_numpy(np.ascontiguousarray(rows)).to(model.device)
+        is_held = np.ones(rows.shape[1], dtype=np.bool_)
+        is_held[free] = False
+        held = np.flatnonzero(is_held)
+        # Apple's graphics cards know no float64: there sums are kept on the host
+        self.home = torch.device("cpu") if model.device.type == "mps" else model.device
+        self.free, self.held = (self._positions(each) if len(held) else None for each in (free, held))
+        self.weights = torch.from_numpy(np.array(common_rows(weights), dtype=np.float64)).to(self.home)
+        self.common = list(self.weights[0].to(model.device, self._native)) if len(self.weights) == 1 else []
+        r, t, _ = weights.shape
+
+        def zeros(*shape: int) -> Any:
+            return torch.zeros(shape, dtype=torch.float64, device=self.home)
+
+        # a tensor for each target: most have one, and shorter indices are found faster
+        self.pivot = [zeros(r) for _ in range(t)]
+        self.value_first, self.value_second = ([zeros(r, groups) for _ in range(t)] for _ in range(2))
+        self.first = [zeros(r, groups, len(free)) for _ in range(t)]
+        self.moments = [zeros(2, r, len(free)) for _ in range(t)] if moments else []
+        self.unseen = zeros()  # sums that nobody wants, but they must be finite: other outputs, features held fixed
+        self.is_begun = np.zeros(r, dtype=np.bool_)
+        self.some = np.zeros(r, dtype=np.intp)
+        self._pulls: list[Any] = []
+        self._waiting: list[Answer] = []
+        self._space = self.rows.new_empty(0)
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether the device works by itself."""
+        return bool(self.model.device.type != "cpu")
+
+    def stage(self, shape: tuple[int, ...]) -> Staged:
+        """Space on the host, pinned where a graphics card is to fetch from it while others work."""
+        tensor = self.torch.empty(shape, dtype=self._native, pin_memory=self.model.device.type == "cuda")
+        return Staged(tensor.numpy(), tensor)
+
+    def move(self, staged: Staged, *, is_paired: bool = False) -> Any:
+        """Steps on the device; torch keeps pinned memory from being used again until they have arrived."""
+        steps = staged.tensor.to(self.model.device, non_blocking=True)
+        return self.torch.stack([steps, -steps], dim=2).flatten(1, 2) if is_paired else steps
+
+    def batch(self, rows: slice, groups: slice, steps: Any, turns: Turns | None = None) -> TorchBatch:
+        """Points around rows, x + step, each perhaps turned, written over those of the batch before.
+
+        Fresh memory for each batch would have to be fetched from the system again and again, which on a processor takes
+        as long as filling it.
+        """
+        x = self.rows[rows]
+        r, d = x.shape
+        _, b, g, f = steps.shape
+        if turns is not None:
+            inward, outward = (
+                self.torch.from_numpy(np.ascontiguousarray(each)).to(self.model.device, self._native)
+                for each in (turns.inward, turns.outward)
+            )
+            steps = steps.reshape(-1, b * g, f)
+            steps = steps + (steps @ inward) @ outward
+        if self.free is not None:
+            narrow, steps = steps, x.new_zeros((*steps.shape[:-1], d))
+            steps[..., self.free] = narrow
+        size = r * b * g * d
+        if len(self._space) < size:
+            self._space = x.new_empty(size)
+        points = self._space[:size]
+        wide = g if d < NARROW and b > 4 else 1
+        x = x.view(r, 1, 1, d).expand(r, 1, wide, d).reshape(r, 1, wide * d)
+        self.torch.add(x, steps.reshape(-1, b * g // wide, wide * d), out=points.view(r, b * g // wide, wide * d))
+        return TorchBatch(self, Place(rows, groups, b), points.view(r * b * g, d))
+
+    def pulls(self, rows: slice, draws: int, part: slice) -> list[Any]:
+        """For each target, the weights (n, k) of the outputs at some of the points of rows × draws."""
+        n = part.stop - part.start
+        if len(self.weights) > 1:
+            repeated = self.weights[rows].repeat_interleave(draws, dim=0)[part]
+        elif self._pulls and len(self._pulls[0]) >= n:
+            return [pull[:n] for pull in self._pulls]
+        else:
+            repeated = self.weights.expand(n, -1, -1)
+        made = repeated.to(self.model.device, self.model.tensor_dtype)
+        pulls = [made[:, i].contiguous() for i in range(made.shape[1])]
+        if len(self.weights) == 1:
+            self._pulls = pulls
+        return pulls
+
+    def keep(self, rows: Indices) -> None:
+        """Forget all other rows."""
+        self._add_waiting()
+        kept = self._positions(rows)
+        at_home = kept.to(self.home)
+        self.rows = self.rows[kept]
+        if len(self.weights) > 1:
+            self.weights = self.weights[at_home]
+        for kept_by_row in (self.pivot, self.value_first, self.value_second, self.first):
+            kept_by_row[:] = [each[at_home] for each in kept_by_row]
+        self.moments = [each[:, at_home] for each in self.moments]
+        self.is_begun, self.some = self.is_begun[rows], self.some[rows]
+
+    def merge(self) -> None:
+        """Make one group of each two."""
+        self._add_waiting()
+        for sums in (*self.value_first, *self.value_second, *self.first):
+            half = sums.shape[1] // 2
+            sums[:, :half] = sums[:, 0::2] + sums[:, 1::2]
+            sums[:, half:] = 0.0
+
+    def is_finite(self) -> bool:
+        """Whether nothing that was added was infinite or NaN, by one sum over all of it; squares show no more."""
+        self._add_waiting()
+        added = [*self.value_first, *self.first]
+        together = sum((each.sum() for each in added), start=self.unseen)
+        return isfinite(float(together)) or all(bool(each.isfinite().all()) for each in (self.unseen, *added))
+
+    def totals(self, rows: slice) -> Totals:
+        """The sums of some rows on the host; rows × targets."""
+        self._add_waiting()
+        pivot, first = self._on_host(self.pivot, rows), self._on_host(self.first, rows)
+        values = [self._on_host(each, rows) for each in (self.value_first, self.value_second)]
+        moments = [self._on_host([each[i] for each in self.moments], rows) for i in range(2)] if self.moments else None
+        if self.home.type == "cuda":
+            self.torch.cuda.current_stream(self.home).synchronize()
+        return Totals(
+            pivot=pivot,
+            value_first=values[0],
+            value_second=values[1].sum(axis=1),
+            first=first,
+            some=int(self.some[rows].max()),
+            moments=None if moments is None else np.stack(moments),
+        )
+
+    def _on_host(self, by_target: list[Any], rows: slice) -> Any:
+        """An array of rows × targets that is there once the device has caught up."""
+        parts = [each[rows] for each in by_target]
+        together = parts[0] if len(parts) == 1 else self.torch.stack(parts, dim=1).flatten(0, 1)
+        if self.home.type != "cuda":
+            return together.cpu().numpy()
+        pinned = self.torch.empty(together.shape, dtype=together.dtype, pin_memory=True)
+        return pinned.copy_(together, non_blocking=True).numpy()
+
+    def add(self, answer: Answer) -> None:
+        """Add an answer, or have it wait for those of the rows that follow."""
+        if self._waiting and not self._waiting[-1].place.is_followed_by(answer.place):
+            self._add_waiting()
+        self._waiting.append(answer)
+        if sum(each.out.numel() for each in self._waiting) > WAITING:
+            self._add_waiting()
+
+    def _add_waiting(self) -> None:
+        """Add what has come in for some draws of consecutive rows."""
+        if not self._waiting:
+            return
+        first, last = self._waiting[0], self._waiting[-1]
+        rows, groups = slice(first.place.rows.start, last.place.rows.stop), first.place.groups
+        self._add_values(rows, groups, first.place.b, self._together([each.out for each in self._waiting]))
+        for i in range(len(self.first)):
+            total = self._at_home(self._together([each.sums[i] for each in self._waiting]))
+            if self.free is not None:
+                self.unseen.add_(total[..., self._at_home(self.held)].sum())
+                total = total[..., self._at_home(self.free)]
+            self.first[i][rows, groups].add_(total)
+            if self.moments:
+                self.moments[i][:, rows].add_(self._together([each.moments[i] for each in self._waiting], axis=1))
+        self.is_begun[rows] = True
+        self.some[rows] += first_few(first.place.b) * first.place.g
+        self._waiting.clear()
+
+    def _add_values(self, rows: slice, groups: slice, b: int, out: Any) -> None:
+        """Σ(f − pivot) and Σ(f − pivot)² by group, where f is a target's sum of outputs (n, k) by weight."""
+        self.unseen.add_(self._at_home(out.sum()))  # a product with weight 0 may or may not see what is not finite
+        r, g = rows.stop - rows.start, groups.stop - groups.start
+        for i in range(len(self.first)):
+            if self.common:
+                scalars = self.torch.mv(out, self.common[i].to(out.dtype)).view(r, b, g)
+            else:
+                weights = self.weights[rows, i, None].to(out.device, out.dtype)
+                scalars = (out.view(r, b * g, -1) * weights).sum(dim=2).view(r, b, g)
+            pivot = self.pivot[i][rows]
+            if not self.is_begun[rows].all():
+                pivot.copy_(scalars.mean(dim=(1, 2)))
+            centred = scalars - pivot.to(scalars.device, scalars.dtype).view(r, 1, 1)
+            self.value_first[i][rows, groups].add_(self._at_home(over_draws(centred)))
+            self.value_second[i][rows, groups].add_(self._at_home(over_draws(centred.square())))
+
+    def _at_home(self, tensor: Any) -> Any:
+        """A tensor where the sums are: almost always where it is."""
+        return tensor if self.home == tensor.device else tensor.to(self.home)
+
+    def _together(self, tensors: list[Any], axis: int = 0) -> Any:
+        return tensors[0] if len(tensors) == 1 else self.torch.cat(tensors, dim=axis)
+
+    def _positions(self, positions: Indices) -> Any:
+        return self.torch.from_numpy(positions.astype(np.int64)).to(self.model.device)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TorchBatch:
+    """Points (r·b·g, d) on the device, and where their gradients belong."""
+
+    sums: TorchSums
+    place: Place
+    points: Any
+
+    def __len__(self) -> int:
+        """Count of points."""
+        return len(self.points)
+
+    def ask(self, part: slice) -> tuple[Any, list[Any]]:
+        """Outputs (n, k) at some of the points, and their gradients (n, d) for each target."""
+        sums, place = self.sums, self.place
+        points = self.points if part.stop - part.start == len(self) else self.points[part]
+        out, gradients = sums.model.outputs_and_gradients(points, sums.pulls(place.rows, place.b * place.g, part))
+        if out.untyped_storage().data_ptr() == points.untyped_storage().data_ptr():
+            out = out.clone()  # a module that hands its input on: the next batch is written over it
+        return (out if out.ndim == 2 else out[:, None]), gradients
+
+    def add(self, answers: Sequence[tuple[Any, list[Any]]]) -> None:
+        """Add up the gradients at all points over the draws of each group, and pass the sums on."""
+        sums, place = self.sums, self.place
+        out = sums._together([each for each, _ in answers])
+        found = [sums._together(list(parts)) for parts in zip(*(each for _, each in answers), strict=True)]
+        r, d = place.rows.stop - place.rows.start, self.points.shape[1]
+        by_draw = [each.reshape(r, place.b, place.g * d) for each in found]
+        totals = [over_draws(each).view(r, place.g, d) for each in by_draw]
+        few = [each[:, : first_few(place.b)].reshape(r, -1, d) for each in by_draw] if sums.moments else []
+        sums.add(Answer(place, out, totals, [self._moments(each) for each in few]))
+
+    def _moments(self, gradients: Any) -> Any:
+        """Σ∇f and Σ(∇f)² over some draws, (2, r, f), in float64."""
+        sums = self.sums
+        some = sums._at_home(gradients if sums.free is None else gradients[..., sums.free]).double()
+        return sums.torch.stack([some.sum(dim=1), some.square_().sum(dim=1)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """The rows and groups that a batch belongs to, with b draws for each of g groups."""
+
+    rows: slice
+    groups: slice
+    b: int
+
+    @property
+    def g(self) -> int:
+        """How many groups."""
+        return self.groups.stop - self.groups.start
+
+    def is_followed_by(self, other: Place) -> bool:
+        """Whether the other holds the same draws of the rows that come next."""
+        return (self.groups, self.b, self.rows.stop) == (other.groups, other.b, other.rows.start)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """What is kept of a batch: outputs (n, k), and for each target sums (r, g, d) and perhaps moments (2, r, f)."""
+
+    place: Place
+    out: Any
+    sums: list[Any]
+    moments: list[Any]
+
+
+def over_draws(terms: Any) -> Any:
+    """Sums of terms (r, b, ...) over b: in their own type over short runs, in float64 from run to run."""
+    if terms.shape[1] <= SHORT:
+        return terms.sum(dim=1)
+    return sum(run.sum(dim=1).double() for run in terms.split(SHORT, dim=1))

@@ -1,0 +1,106 @@
+"""Where draws come from, row by row: sequences, and the turns that a pilot finds for them."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+
+from ._types import Array, Indices, Points
+from .alignment import Turns, leading_directions, pilot_count, quotients, with_curves, with_steps
+from .designs import Chunk, Stream, pilot_draws
+from .estimators import Estimate, GroupedDraws
+from .job import Job, evaluate
+from .models import Target
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """Where the draws of some rows come from, and the steps that they lead to."""
+
+    job: Job
+    streams: list[Stream]
+    directions: Array | None
+    """(r, k, f) that draws are turned to, where they are"""
+    turns: Turns | None
+    """Of draws"""
+    step_turns: Turns | None
+    """The same of steps, in the model's floating type"""
+
+    @classmethod
+    def of(cls, job: Job, target: Target, rows: Indices) -> Source:
+        """Draws from their beginning; a pilot is drawn first, where the design wants one."""
+        if not job.design.is_aligned:
+            return cls(job, job.streams(rows), None, None, None)
+        directions = _pilot(job, target, rows)
+        turns = Turns.onto(directions)
+        return cls(job, job.streams(rows), directions, turns, turns.of_steps(job.factor, job.dtype))
+
+    def draw(self, chunk: Chunk, part: slice = slice(None)) -> GroupedDraws:
+        """The next draws (ρ, g, b, d) of some of the streams."""
+        z = np.stack([chunk.by_group(stream.take(chunk.n)) for stream in self.streams[part]])
+        return GroupedDraws(z, is_shared=self.job.is_shared)
+
+    def steps(self, draws: GroupedDraws, part: slice) -> Points:
+        """The steps (ρ, n, f) that draws lead to around some of the rows."""
+        steps = draws.steps(self.job.steps)
+        return steps if self.step_turns is None else self.step_turns.rows(part).of(steps)
+
+    def seen(self, draws: GroupedDraws) -> GroupedDraws:
+        """Draws as the estimator sees them."""
+        return GroupedDraws(with_curves(draws.z), is_shared=draws.is_shared) if self.job.fits_curves else draws
+
+    def turned(self, estimate: Estimate, t: int) -> Estimate:
+        """Slopes along the features, where an estimator has seen draws as they were before they were turned."""
+        if self.turns is None or self.job.method.needs == "gradients":
+            return estimate
+        factor = self.job.factor
+        d = len(factor.free)
+        turns = self.turns.rows(np.repeat(np.arange(len(self.turns.inward)), t))
+        return dataclasses.replace(
+            estimate,
+            values=factor.unwhiten(turns.of(estimate.values[:, None, :d])[:, 0]),
+            pseudo=factor.unwhiten(turns.of(estimate.pseudo[:, :, :d])),
+            resolution=estimate.resolution[:, :1] * factor.unwhitened_scale,
+        )
+
+    def rows(self, kept: Indices) -> Source:
+        """Draws of some of the rows, as far as they are."""
+        streams = self.streams if self.job.is_shared else [self.streams[row] for row in kept]
+        turns, step_turns = (None if each is None else each.rows(kept) for each in (self.turns, self.step_turns))
+        return Source(self.job, streams, self.directions, turns, step_turns)
+
+    def begun_again(self, rows: Indices, n: int, size: int) -> Source:
+        """The same draws, from the n-th on; `rows` are those of the table, `size` bounds what is held at once."""
+        streams = self.job.streams(rows)
+        for stream in streams:
+            for start in range(0, n, size):
+                stream.take(min(size, n - start))
+        return dataclasses.replace(self, streams=streams)
+
+
+def _pilot(job: Job, target: Target, rows: Indices) -> Array:
+    """Directions (r, k, f), in units of draws, that the model varies along most around each row."""
+    d, t = len(job.factor.free), target.weights.shape[1]
+    has_gradients = job.method.needs == "gradients"
+    count = pilot_count(job.method.needs, d, job.budget)
+    found = []
+    block = max(1, job.evaluation.batch_size // job.pilot)
+    for start in range(0, len(rows), block):
+        part = rows[start : start + block]
+        keys = [None] if job.is_shared else part
+        z = np.stack([pilot_draws(count, d, job.seed, None if key is None else int(key)) for key in keys])
+        if not has_gradients:
+            z = np.stack([with_steps(each) for each in z])
+        draws = GroupedDraws(z[:, None], is_shared=job.is_shared)
+        batch = evaluate(job, target.weights[part], part, draws, job.steps(z))
+        if has_gradients:
+            gradients = job.factor.whiten(batch.gradients.astype(np.float64)).reshape(len(part), t, count, d)
+        else:
+            gradients = quotients(batch.values.reshape(len(part), t, -1), d)
+        # targets share their draws: each has the same say in where these are turned
+        size = np.linalg.norm(gradients, axis=(2, 3), keepdims=True)
+        gradients = np.divide(gradients, size, out=np.zeros_like(gradients), where=size > 0)
+        found.append(leading_directions(gradients.reshape(len(part), t * count, d)))
+    return np.concatenate(found)
