@@ -27,8 +27,8 @@ VALUE_PILOTS = (4, 8, 16)
 STEP = 0.5
 """Length of those steps, in units of draws: long enough to see the jumps of trees."""
 
-CURVED, TWISTED = 5, 3
-"""Leading coordinates that get terms of degree 2, and of degrees 3 and 5."""
+CURVED, TWISTED, HIGHEST = 5, 3, 6
+"""Leading coordinates that get terms of degree 2, those that get terms of higher degrees, and the highest of these."""
 
 DIRECTIONS = 5
 """Directions that are put first; on trained networks more of them gained nothing."""
@@ -92,13 +92,20 @@ def with_curves(z: Array) -> Array:
     other and with the draws.
     """
     curved, twisted = (range(min(most, z.shape[-1])) for most in (CURVED, TWISTED))
-    second = {i: (z[..., i] ** 2 - 1) / np.sqrt(2) for i in curved}
-    terms = [*second.values(), *(z[..., i] * z[..., j] for i in curved for j in range(i))]
+    hermite = {i: _hermite(z[..., i]) for i in curved}
+    terms = [*(hermite[i][2] for i in curved), *(z[..., i] * z[..., j] for i in curved for j in range(i))]
     for i in twisted:
-        terms.append((z[..., i] ** 3 - 3 * z[..., i]) / np.sqrt(6))
-        terms.append((z[..., i] ** 5 - 10 * z[..., i] ** 3 + 15 * z[..., i]) / np.sqrt(120))
-        terms.extend(second[i] * z[..., j] for j in twisted if j != i)
+        terms.extend(hermite[i][3:])
+        terms.extend(hermite[i][2] * z[..., j] for j in twisted if j != i)
     return np.concatenate([z, np.stack(terms, axis=-1)], axis=-1)
+
+
+def _hermite(s: Array) -> list[Array]:
+    """Hermite polynomials of degree 0 to HIGHEST, of variance 1 for a normal s."""
+    found = [np.ones_like(s), s]
+    for k in range(1, HIGHEST):
+        found.append((s * found[k] - np.sqrt(k) * found[k - 1]) / np.sqrt(k + 1))
+    return found
 
 
 def count_with_curves(d: int) -> int:

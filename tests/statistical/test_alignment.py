@@ -245,9 +245,9 @@ class TestLeastSquares:
         z = np.stack(np.meshgrid(*[nodes] * d, indexing="ij"), axis=-1).reshape(-1, d)
         weight = np.prod(np.stack(np.meshgrid(*[weights / weights.sum()] * d, indexing="ij")), axis=0).reshape(-1)
         terms = with_curves(z)
-        assert terms.shape[1] == count_with_curves(d) == 3 + 6 + 6 + 6
+        assert terms.shape[1] == count_with_curves(d) == 3 + 6 + 12 + 6
         np.testing.assert_allclose(weight @ terms, 0, atol=1e-12)
-        np.testing.assert_allclose(terms.T @ (weight[:, None] * terms), np.eye(21), atol=1e-11)
+        np.testing.assert_allclose(terms.T @ (weight[:, None] * terms), np.eye(27), atol=1e-11)
 
     def test_it_is_least_squares_with_curves_on_the_draws_before_they_are_turned(self):
         f = known.Sine(V, 0.3)
@@ -312,7 +312,7 @@ class TestLeastSquares:
         assert (np.abs(difference.values - both.values) <= 5 * (both.standard_error + difference.standard_error)).all()
 
     def test_too_few_draws_for_curves_are_refused(self):
-        with pytest.raises(sl.errors.TooFewDraws, match="at least 128 are needed"):
+        with pytest.raises(sl.errors.TooFewDraws, match="at least 256 are needed"):
             sl.explain(known.Sine(V).values, X, method=sl.CLime(curves=True), n_samples=64)
         assert sl.explain(known.Sine(V).values, X, n_samples=64).method == "differences"
 
