@@ -10,9 +10,10 @@ import numpy as np
 
 from ._validate import check_choice, check_count, check_fraction, check_number
 from .choices import certify_method, choose_design, choose_method
+from .controlled import Controlled, settle_control
 from .designs import DESIGNS, Design
 from .errors import InvalidArgument, LostPrecision, NoGradients, NotConverged, TooFewDraws
-from .estimators import Estimator, Lime
+from .estimators import Differences, Estimator, Lime
 from .exact import Exact
 from .exactly import Exactly, find_exactly
 from .explanation import Explanation
@@ -65,7 +66,7 @@ def explain(
         `"exact"` (structure: linear models and trees), `"smoothgrad"` (gradients), `"clime"`, `"stein"`,
         `"differences"`, `"lime"` (predictions only), or settings such as `CLime(ridge=0.1)`. `"auto"` is exact where
         the model has a closed form and neither n_samples nor design is given; else it takes gradients where the model
-        has them, else differences.
+        has them, else differences, for probabilities of boosted trees with their exact margin as control variate.
     sigma
         Standard deviation of the neighbourhood, not a variance: a number, one per feature, or a `Neighbourhood`.
     background
@@ -233,10 +234,14 @@ def prepare(
     check_choice(draws, "draws", ("shared", "independent"))
     dtype = model_dtype(adapted)
     size = automatic_batch_size(rows.shape[1], dtype) if batch_size == "auto" else check_count(batch_size, "batch_size")
-    evaluation = Evaluation(adapted, size)
+    controlled: Controlled | None = None
+    if isinstance(estimator, Differences):
+        estimator, controlled = settle_control(estimator, subject, size, is_asked_for=method != "auto")
+    evaluation = Evaluation(adapted if controlled is None else controlled.margins.model, size)
     at_rows = rows.astype(dtype)
-    predictions = evaluation.values(at_rows, _row_name)
-    evaluation.check_repeatable(at_rows, predictions, _row_name)
+    answers = evaluation.values(at_rows, _row_name)
+    evaluation.check_repeatable(at_rows, answers, _row_name)
+    predictions = answers if controlled is None else controlled.predictions
     _warn_if_blurred(subject)
     return Job(
         subject=subject,
@@ -249,6 +254,7 @@ def prepare(
         is_shared=draws == "shared",
         seed=check_count(seed, "seed", at_least=0),
         dtype=dtype.name,
+        controlled=controlled,
     )
 
 

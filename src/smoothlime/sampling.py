@@ -16,6 +16,7 @@ import numpy as np
 from ._progress import Progress
 from ._types import Array, Flags, Indices, Points
 from ._version import versions
+from .controlled import Controlled, Controls
 from .designs import Chunk, Design, Layout, Stream
 from .estimators import Batch, Estimate, Estimator, GroupedDraws
 from .estimators.certified import Certifying
@@ -23,6 +24,7 @@ from .explanation import Explanation, Provenance, around, columns
 from .groups import Groups
 from .models import Evaluation, Target
 from .models.evaluation import Where
+from .models.links import probabilities
 from .neighbourhood import Factor
 from .subject import Subject
 from .uncertainty.jackknife import standard_error
@@ -46,6 +48,13 @@ class Job:
     is_shared: bool
     seed: int
     dtype: str
+    controlled: Controlled | None = None
+    """Set where `evaluation` asks for margins, and what is explained are probabilities"""
+
+    @property
+    def asked(self) -> int:
+        """Model rows asked for each row besides draws: f(x), the repeatability check, and what a control needed."""
+        return 2 + (0 if self.controlled is None else self.controlled.evaluations)
 
     @property
     def rows(self) -> Array:
@@ -67,13 +76,32 @@ class Job:
         return self.design.stream(len(self.factor.free), self.seed, row)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Question:
+    """What is wanted of the model's answers at every draw: weights (r, t, k) on outputs, and perhaps controls."""
+
+    weights: Array
+    controls: Controls | None
+
+    @classmethod
+    def of(cls, job: Job, target: Target) -> _Question:
+        """The scalars to explain, and the controls that go with them."""
+        return cls(target.weights, None if job.controlled is None else job.controlled.controls(target))
+
+    @property
+    def t(self) -> int:
+        """Targets."""
+        return self.weights.shape[1]
+
+
 def run(job: Job, target: Target, progress: Any) -> list[Explanation]:
     """One explanation per target: draw, evaluate, sum up, look, stop; panel by panel where rows are many."""
     r, t = target.weights.shape[:2]
+    question = _Question.of(job, target)
     found = _Found(r * t, job.layout.groups, len(job.factor.free))
     with Progress(progress, r * job.stopping.looks[0 if len(job.stopping.looks) == 1 else 1]) as watch:
-        for rows in _panels(job, r, t):
-            _sample(job, target, rows, found, watch)
+        for rows in _panels(job, question):
+            _sample(job, question, rows, found, watch)
     predictions = target.of(job.predictions)
     return [
         _explanation(job, found, slice(i, None, t), predictions[:, i], target.names[i], target.row_names)
@@ -85,13 +113,14 @@ def trace(job: Job, target: Target, counts: Sequence[int], progress: Any) -> Arr
     """Slopes (len(counts), r, f) after each number of draws, in one run: every draw goes on from those before."""
     r, t = target.weights.shape[:2]
     assert t == 1
+    question = _Question.of(job, target)
     found = np.empty((len(counts), r, len(job.factor.free)))
     with Progress(progress, r * counts[-1]) as watch:
-        for rows in _panels(job, r, t):
+        for rows in _panels(job, question):
             state = job.method.start(len(rows), job.layout.groups, job.factor, is_shared=job.is_shared)
             streams = [job.stream(None)] if job.is_shared else [job.stream(int(row)) for row in rows]
             for i, between in enumerate(pairwise((0, *counts))):
-                _advance(job, target, rows, state, streams, between, watch)
+                _advance(job, question, rows, state, streams, between, watch)
                 found[i, rows] = job.method.finish(state, job.layout.sizes(counts[i]), job.factor).values
     return found
 
@@ -140,27 +169,29 @@ class _Look:
     is_reached: Flags
 
 
-def _panels(job: Job, r: int, t: int) -> list[Indices]:
+def _panels(job: Job, question: _Question) -> list[Indices]:
     """Rows in runs whose sums fit in STATE_BYTES; independent draws need their own Gram matrices."""
     d, g = len(job.factor.free), job.layout.groups
-    per_row = 8 * g * d * t * (1 if job.is_shared else d + 1)
+    r, t = question.weights.shape[:2]
+    controls = 0 if question.controls is None else question.controls.count
+    per_row = 8 * g * d * t * ((1 if job.is_shared else d + 1) + controls)
     per_row += 8 * (d + 1) ** 2 * t * isinstance(job.method, Certifying)  # the pilot's least squares
     size = max(1, STATE_BYTES // per_row)
     return [np.arange(start, min(r, start + size)) for start in range(0, r, size)]
 
 
-def _sample(job: Job, target: Target, rows: Indices, found: _Found, watch: Progress) -> None:
+def _sample(job: Job, question: _Question, rows: Indices, found: _Found, watch: Progress) -> None:
     """Draw from look to look; rows that have reached their tolerance leave, the others go on."""
-    t = target.weights.shape[1]
+    t = question.t
     state = job.method.start(len(rows) * t, job.layout.groups, job.factor, is_shared=job.is_shared)
     streams = [job.stream(None)] if job.is_shared else [job.stream(int(row)) for row in rows]
     drawn = 0
     if isinstance(job.method, Certifying):
         drawn = job.method.pilot(len(job.factor.free))
-        _advance(job, target, rows, state, streams, (0, drawn), watch)
+        _advance(job, question, rows, state, streams, (0, drawn), watch)
         job.method.end_pilot(state, drawn, job.stopping.looks[-1])
     for n in job.stopping.looks:
-        _advance(job, target, rows, state, streams, (drawn, n), watch)
+        _advance(job, question, rows, state, streams, (drawn, n), watch)
         drawn = n
         look = _look(job, state, n)
         is_last = n == job.stopping.looks[-1]
@@ -177,7 +208,7 @@ def _sample(job: Job, target: Target, rows: Indices, found: _Found, watch: Progr
 
 def _advance(
     job: Job,
-    target: Target,
+    question: _Question,
     rows: Indices,
     state: Any,
     streams: list[Stream],
@@ -185,14 +216,14 @@ def _advance(
     watch: Progress,
 ) -> None:
     """Add the draws from one count to another: the loop over chunks of draws and, inside, over blocks of rows."""
-    t = target.weights.shape[1]
+    t = question.t
     for chunk in job.layout.chunks(*between, job.evaluation.batch_size):
         shared = _draw(job, streams, chunk) if job.is_shared else None
         block = max(1, job.evaluation.batch_size // chunk.n)
         for start in range(0, len(rows), block):
             part = slice(start, min(len(rows), start + block))
             draws, steps = shared or _draw(job, streams[part], chunk)
-            batch = _evaluate(job, target.weights[rows[part]], rows[part], draws, steps)
+            batch = _evaluate(job, question, rows[part], draws, steps)
             job.method.update(state, slice(part.start * t, part.stop * t), chunk.groups, batch)
             watch.advance((part.stop - part.start) * chunk.n)
         if shared:
@@ -237,15 +268,20 @@ def _draw(job: Job, streams: list[Stream], chunk: Chunk) -> tuple[GroupedDraws, 
     return draws, _steps(job, draws)
 
 
-def _evaluate(job: Job, weights: Array, rows: Indices, draws: GroupedDraws, steps: Points) -> Batch:
-    """The model's answers at rows × draws, for each target: values (r·t, g, b) and perhaps gradients."""
+def _evaluate(job: Job, question: _Question, rows: Indices, draws: GroupedDraws, steps: Points) -> Batch:
+    """The model's answers at rows × draws, for each target: values (r·t, g, b), perhaps controls or gradients."""
     _, g, b, d = draws.z.shape
+    weights = question.weights[rows]
     r, t, k = weights.shape
     points, where = _points(job, rows, steps)
     if job.method.needs == "values":
-        values = job.evaluation.values(points, where).reshape(r, g * b, k)
+        values = job.evaluation.values(points, where).reshape(r, g * b, -1)
+        controls = None
+        if question.controls is not None:
+            controls = question.controls.beside(rows, values, draws)
+            values = probabilities(values)
         scalars = (values @ weights.swapaxes(1, 2)).swapaxes(1, 2)
-        return Batch(_repeated(draws, t), scalars.reshape(r * t, g, b))
+        return Batch(_repeated(draws, t), scalars.reshape(r * t, g, b), controls=controls)
     scalars = np.empty((r, t, g, b))
     gradients: Any = [None] * t
     for i in range(t):
@@ -315,7 +351,7 @@ def _explanation(
         radius=found.radius[which],
         converged=found.converged[which],
         n_samples=n,
-        n_evaluations=n + 2,
+        n_evaluations=n + job.asked,
         degrees_of_freedom=groups.degrees_of_freedom,
         feature_names=job.subject.feature_names,
         output_name=name,

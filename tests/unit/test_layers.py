@@ -10,7 +10,7 @@ LAYERS = [
     {"errors", "_types", "_validate", "_optional", "_progress", "_version", "uncertainty"},
     {"tables", "neighbourhood", "designs", "models", "subject", "groups", "explanation", "combining"},
     {"estimators", "exact"},
-    {"choices", "sampling", "exactly", "explain", "sigma_path", "guarantees"},
+    {"choices", "controlled", "sampling", "exactly", "explain", "sigma_path", "guarantees"},
     {"testing", "io", "plots"},
     {"paper", "cli", "__init__", "__main__"},
 ]
