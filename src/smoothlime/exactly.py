@@ -113,9 +113,9 @@ def find_exactly(model: Any, X: Any, *, sigma: Any, background: Any, output: str
         raise NoClosedForm(msg)
     evaluation = Evaluation(subject.model, automatic_batch_size(subject.rows.shape[1], np.dtype(np.float64)))
     predictions = evaluation.values(subject.rows, lambda row: f"row {row}")
-    rows, x = _probes(subject)
+    rows, x = probes(subject)
     answers = evaluation.values(rows, lambda _: "a point near the rows")
-    off = max(_apart(form, subject.x, predictions), _apart(form, x, answers))
+    off = max(apart(form, subject.x, predictions), apart(form, x, answers))
     if off > AGREES:
         if not is_asked_for:
             return None  # something else than what it seems to be: ask it instead
@@ -127,7 +127,7 @@ def find_exactly(model: Any, X: Any, *, sigma: Any, background: Any, output: str
     return Exactly(subject, form, predictions, 1 + -(-len(rows) // len(predictions)))
 
 
-def _apart(form: ClosedForm, x: Array, answers: Array) -> float:
+def apart(form: ClosedForm, x: Array, answers: Array) -> float:
     """Largest difference between what was read and what the model answers, relative to the size of its outputs."""
     read = form.values(x)
     if read.shape != answers.shape:
@@ -136,7 +136,7 @@ def _apart(form: ClosedForm, x: Array, answers: Array) -> float:
     return float(np.abs(read - answers).max() / size)
 
 
-def _probes(subject: Subject) -> tuple[Array, Array]:
+def probes(subject: Subject) -> tuple[Array, Array]:
     """Points around some of the rows, as the model is asked and as numbers: near, and three times as far."""
     some = np.linspace(0, len(subject.rows) - 1, min(len(subject.rows), PROBED_ROWS)).astype(np.intp)
     z = np.random.default_rng(0).standard_normal((len(some), PROBES, len(subject.factor.free)))

@@ -10,6 +10,7 @@ import numpy as np
 
 from ._validate import check_choice, check_count, check_fraction, check_number
 from .choices import certify_method, choose_design, choose_method
+from .controlled import settle_control
 from .designs import DESIGNS, Design
 from .errors import InvalidArgument, LostPrecision, NoGradients, NotConverged, TooFewDraws
 from .estimators import Estimator, Lime
@@ -66,7 +67,7 @@ def explain(
         `"exact"` (structure: linear models and trees), `"smoothgrad"` (gradients), `"clime"`, `"stein"`,
         `"differences"`, `"lime"` (predictions only), or settings such as `CLime(ridge=0.1)`. `"auto"` is exact where
         the model has a closed form and neither n_samples nor design is given; else it takes gradients where the model
-        has them, else differences.
+        has them, else differences, for probabilities of boosted trees with their exact margin as control variate.
     sigma
         Standard deviation of the neighbourhood, not a variance: a number, one per feature, or a `Neighbourhood`.
     background
@@ -231,20 +232,22 @@ def prepare(
             " Use method='clime' or 'differences', or from_functions(values=..., gradients=...)"
         )
         raise NoGradients(msg)
-    cap = check_count(max_samples, "max_samples")
-    chosen, looks = _budget(estimator, design, d, n_samples, cap, may_turn=may_turn)
-    stopping = Stopping(looks, *_tolerances(rtol, atol), check_fraction(confidence, "confidence"))
-    check_choice(draws, "draws", ("shared", "independent"))
     dtype = model_dtype(adapted)
     if batch_size == "auto":
         # points that are made on the host stay there, in its cache, whatever the device would like
         size = automatic_batch_size(rows.shape[1], dtype, adapted if hasattr(estimator, "gather") else None)
     else:
         size = check_count(batch_size, "batch_size")
-    evaluation = Evaluation(adapted, size)
+    estimator, controlled = settle_control(estimator, subject, size, is_chosen=(method, design) == ("auto", "auto"))
+    cap = check_count(max_samples, "max_samples")
+    chosen, looks = _budget(estimator, design, d, n_samples, cap, may_turn=may_turn)
+    stopping = Stopping(looks, *_tolerances(rtol, atol), check_fraction(confidence, "confidence"))
+    check_choice(draws, "draws", ("shared", "independent"))
+    evaluation = Evaluation(adapted if controlled is None else controlled.margins.model, size)
     at_rows = rows.astype(dtype)
-    predictions = evaluation.values(at_rows, _row_name)
-    evaluation.check_repeatable(at_rows, predictions, _row_name)
+    answers = evaluation.values(at_rows, _row_name)
+    evaluation.check_repeatable(at_rows, answers, _row_name)
+    predictions = answers if controlled is None else controlled.predictions
     _warn_if_blurred(subject)
     return Job(
         subject=subject,
@@ -257,6 +260,7 @@ def prepare(
         is_shared=draws == "shared",
         seed=check_count(seed, "seed", at_least=0),
         dtype=dtype.name,
+        controlled=controlled,
     )
 
 

@@ -116,6 +116,11 @@ class Explanation:
         return self.method == "exact"
 
     @property
+    def note(self) -> str:
+        """What else there is to know of how it was made; empty for most."""
+        return str(getattr(self.provenance.method, "note", ""))
+
+    @property
     def is_indicative(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """(r,) whether too few draws were used for intervals to be more than indicative."""
         return (self.n_samples < INDICATIVE_BELOW) & (not self.is_exact)
@@ -265,7 +270,8 @@ class Explanation:
         """One line: method, shape, draws."""
         r, d = self.values.shape
         drawn = "" if self.is_exact else f", {self.design} draws"
-        return f"<Explanation of {self.output_name!r}: {r} × {d} slopes, {self.method}{drawn}>"
+        note = f"; {self.note}" if self.note else ""
+        return f"<Explanation of {self.output_name!r}: {r} × {d} slopes, {self.method}{drawn}{note}>"
 
     def _repr_html_(self) -> str:
         """Notebook form."""

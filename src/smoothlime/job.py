@@ -10,11 +10,13 @@ import numpy as np
 
 from ._types import Array, Indices, Points
 from .alignment import count_with_curves, pilot_size
+from .controlled import Controlled, Controls
 from .designs import Design, Layout, Stream
 from .estimators import Batch, Estimator, GroupedDraws
 from .explanation import around
-from .models import Evaluation
+from .models import Evaluation, Target
 from .models.evaluation import Where
+from .models.links import probabilities
 from .neighbourhood import Factor
 from .subject import Subject
 from .uncertainty.stopping import Stopping
@@ -34,6 +36,13 @@ class Job:
     is_shared: bool
     seed: int
     dtype: str
+    controlled: Controlled | None = None
+    """Set where `evaluation` asks for margins, and what is explained are probabilities"""
+
+    @property
+    def asked(self) -> int:
+        """Model rows asked for each row besides draws: f(x) twice, a pilot, and what a control needed."""
+        return 2 + self.pilot + (0 if self.controlled is None else self.controlled.evaluations)
 
     @property
     def rows(self) -> Array:
@@ -89,15 +98,38 @@ class Job:
         return self.factor.steps(z).astype(self.dtype, copy=False)
 
 
-def evaluate(job: Job, weights: Array, rows: Indices, draws: GroupedDraws, steps: Points) -> Batch:
-    """The model's answers at rows × draws, for each target: values (r·t, g, b) and perhaps gradients."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    """What is wanted of the model's answers at every draw: weights (r, t, k) on outputs, and perhaps controls."""
+
+    weights: Array
+    controls: Controls | None
+
+    @classmethod
+    def of(cls, job: Job, target: Target) -> Question:
+        """The scalars to explain, and the controls that go with them."""
+        return cls(target.weights, None if job.controlled is None else job.controlled.controls(target))
+
+    @property
+    def t(self) -> int:
+        """Targets."""
+        return self.weights.shape[1]
+
+
+def evaluate(job: Job, question: Question, rows: Indices, draws: GroupedDraws, steps: Points) -> Batch:
+    """The model's answers at rows × draws, for each target: values (r·t, g, b), perhaps controls or gradients."""
     g, b = draws.z.shape[1:3]
+    weights = question.weights[rows]
     r, t, k = weights.shape
     points, where = _points(job, rows, steps)
     if job.method.needs == "values":
-        values = job.evaluation.values(points, where).reshape(r, g * b, k)
+        values = job.evaluation.values(points, where).reshape(r, g * b, -1)
+        controls = None
+        if question.controls is not None:
+            controls = question.controls.beside(rows, values, draws)
+            values = probabilities(values)
         scalars = (values @ weights.swapaxes(1, 2)).swapaxes(1, 2)
-        return Batch(_repeated(draws, t), scalars.reshape(r * t, g, b))
+        return Batch(_repeated(draws, t), scalars.reshape(r * t, g, b), controls=controls)
     scalars = np.empty((r, t, g, b))
     gradients: Any = [None] * t
     for i in range(t):

@@ -22,7 +22,7 @@ from .estimators.certified import Certifying
 from .explanation import Explanation, Provenance, columns
 from .gradient_path import Summed, add_draws
 from .groups import Groups
-from .job import Job, evaluate
+from .job import Job, Question, evaluate
 from .looks import Found, Look
 from .models import Target
 from .sources import Source
@@ -34,10 +34,11 @@ STATE_BYTES = 2**28
 def run(job: Job, target: Target, progress: Any) -> list[Explanation]:
     """One explanation per target: draw, evaluate, sum up, look, stop; panel by panel where rows are many."""
     r, t = target.weights.shape[:2]
+    question = Question.of(job, target)
     found = Found(r * t, job.groups, len(job.factor.free))
     with Progress(progress, r * job.stopping.looks[0 if len(job.stopping.looks) == 1 else 1]) as watch:
-        for rows in _panels(job, r, t):
-            _sample(job, target, rows, found, watch)
+        for rows in _panels(job, question):
+            _sample(job, question, rows, found, watch)
     predictions = target.of(job.predictions)
     return [
         _explanation(job, found, slice(i, None, t), predictions[:, i], target.names[i], target.row_names)
@@ -50,44 +51,47 @@ def trace(job: Job, target: Target, counts: Sequence[int], progress: Any) -> Arr
     r, t = target.weights.shape[:2]
     assert t == 1
     assert not job.design.is_aligned  # its groups begin anew at each look
+    question = Question.of(job, target)
     found = np.empty((len(counts), r, len(job.factor.free)))
     with Progress(progress, r * counts[-1]) as watch:
-        for rows in _panels(job, r, t):
-            state, source = _begin(job, target, rows), Source.of(job, target, rows)
+        for rows in _panels(job, question):
+            state, source = _begin(job, question, rows), Source.of(job, question, rows)
             for i, between in enumerate(pairwise((0, *counts))):
-                _advance(job, target, rows, state, source, between, watch)
-                for part in _parts(job, target, rows, state, source, between):
+                _advance(job, question, rows, state, source, between, watch)
+                for part in _parts(job, question, rows, state, source, between):
                     sizes = job.layout(counts[i]).sizes(counts[i])
                     found[i, rows[part]] = job.method.finish(_on_host(job, state, part), sizes, job.factor).values
     return found
 
 
-def _panels(job: Job, r: int, t: int) -> list[Indices]:
+def _panels(job: Job, question: Question) -> list[Indices]:
     """Rows in runs whose sums fit in STATE_BYTES; independent draws need their own Gram matrices."""
     d, g = len(job.seen.free), job.groups
-    per_row = 8 * g * d * t * (1 if job.is_shared else d + 1)
+    r, t = question.weights.shape[:2]
+    controls = 0 if question.controls is None else question.controls.count
+    per_row = 8 * g * d * t * ((1 if job.is_shared else d + 1) + controls)
     per_row += 8 * 5 * DIRECTIONS * d * job.design.is_aligned  # directions and turns
     per_row += 8 * (d + 1) ** 2 * t * isinstance(job.method, Certifying)  # the pilot's least squares
     size = max(1, STATE_BYTES // per_row)
     return [np.arange(start, min(r, start + size)) for start in range(0, r, size)]
 
 
-def _sample(job: Job, target: Target, rows: Indices, found: Found, watch: Progress) -> None:
+def _sample(job: Job, question: Question, rows: Indices, found: Found, watch: Progress) -> None:
     """Draw from look to look; rows that have reached their tolerance leave, the others go on."""
-    t = target.weights.shape[1]
-    state, source = _begin(job, target, rows), Source.of(job, target, rows)
+    t = question.t
+    state, source = _begin(job, question, rows), Source.of(job, question, rows)
     if source.directions is not None:
         found.turn(_with_targets(rows, t), np.repeat(source.directions, t, axis=0))
     drawn = 0
     if isinstance(job.method, Certifying):
         drawn = job.method.pilot(len(job.factor.free))
-        _advance(job, target, rows, state, source, (0, drawn), watch)
+        _advance(job, question, rows, state, source, (0, drawn), watch)
         job.method.end_pilot(state, drawn, job.stopping.looks[-1])
     for n in job.stopping.looks:
         if drawn and job.design.is_aligned:
             state.merge()
-        _advance(job, target, rows, state, source, (drawn, n), watch)
-        left, still_to_draw = _look_at_all(job, target, rows, state, source, (drawn, n), found)
+        _advance(job, question, rows, state, source, (drawn, n), watch)
+        left, still_to_draw = _look_at_all(job, question, rows, state, source, (drawn, n), found)
         if not len(left):
             return
         drawn = n
@@ -97,11 +101,11 @@ def _sample(job: Job, target: Target, rows: Indices, found: Found, watch: Progre
 
 
 def _look_at_all(
-    job: Job, target: Target, rows: Indices, state: Any, source: Source, between: tuple[int, int], found: Found
+    job: Job, question: Question, rows: Indices, state: Any, source: Source, between: tuple[int, int], found: Found
 ) -> tuple[Indices, int]:
     """Look at all rows and record those that are done; positions of the others, and draws that they probably need."""
-    parts = _parts(job, target, rows, state, source, between)
-    t = target.weights.shape[1]
+    parts = _parts(job, question, rows, state, source, between)
+    t = question.t
 
     def look_at(some: slice) -> list[tuple[Indices, int]]:
         looks = ((part, _look(job, _on_host(job, state, part), between[1], source, t)) for part in parts[some])
@@ -123,21 +127,21 @@ def _settle(job: Job, rows: Indices, look: Look, part: slice, found: Found) -> t
     return part.start + left, _still_to_draw(job, look, left, t)
 
 
-def _begin(job: Job, target: Target, rows: Indices) -> Any:
+def _begin(job: Job, question: Question, rows: Indices) -> Any:
     """Empty sums, kept by the model where it can and where sums are all the method needs."""
-    t = target.weights.shape[1]
+    t = question.t
     gradient_sums = getattr(job.evaluation.model, "gradient_sums", None)  # of a model that is SumsGradients
     if gradient_sums is not None and hasattr(job.method, "gather"):
         # second moments are a floor for the errors of nets, and of no other design
         x, is_net = job.rows[rows].astype(job.dtype), job.design.is_net
-        sums = gradient_sums(x, job.factor.free, target.weights[rows], job.groups, moments=is_net)
+        sums = gradient_sums(x, job.factor.free, question.weights[rows], job.groups, moments=is_net)
         return Summed(sums, job.factor, t)
     return job.method.start(len(rows) * t, job.groups, job.seen, is_shared=job.is_shared)
 
 
 def _advance(
     job: Job,
-    target: Target,
+    question: Question,
     rows: Indices,
     state: Any,
     source: Source,
@@ -145,7 +149,7 @@ def _advance(
     watch: Progress,
 ) -> None:
     """Add the draws from one count to another: the loop over chunks of draws and, inside, over blocks of rows."""
-    t = target.weights.shape[1]
+    t = question.t
     chunks: Iterator[Chunk] = job.layout(between[1]).chunks(*between, job.evaluation.batch_size)
     if isinstance(state, Summed):
         add_draws(state, job.evaluation, chunks, source, len(rows), watch)
@@ -158,7 +162,7 @@ def _advance(
             part = slice(start, min(len(rows), start + block))
             draws = shared or source.draw(chunk, part)
             seen = shared_seen or source.seen(draws)
-            batch = evaluate(job, target.weights[rows[part]], rows[part], seen, source.steps(draws, part))
+            batch = evaluate(job, question, rows[part], seen, source.steps(draws, part))
             job.method.update(state, slice(part.start * t, part.stop * t), chunk.groups, batch)
             watch.advance((part.stop - part.start) * chunk.n)
         if shared_seen:
@@ -166,13 +170,13 @@ def _advance(
 
 
 def _parts(
-    job: Job, target: Target, rows: Indices, state: Any, source: Source, between: tuple[int, int]
+    job: Job, question: Question, rows: Indices, state: Any, source: Source, between: tuple[int, int]
 ) -> list[slice]:
     """Rows to be looked at together; sums of the model that are not finite become an error that names the row."""
     if not isinstance(state, Summed):
         return [slice(0, len(rows))]
     if not state.sums.is_finite():
-        _ask_again(job, target, rows, source, between)
+        _ask_again(job, question, rows, source, between)
     return state.parts(len(rows), job.groups)
 
 
@@ -182,11 +186,11 @@ def _on_host(job: Job, state: Any, part: slice) -> Any:
     return method.gather(state.sums.totals(part)) if isinstance(state, Summed) else state
 
 
-def _ask_again(job: Job, target: Target, rows: Indices, source: Source, between: tuple[int, int]) -> None:
+def _ask_again(job: Job, question: Question, rows: Indices, source: Source, between: tuple[int, int]) -> None:
     """Repeat the draws between two counts in full view: every output and gradient is looked at as it comes."""
-    state = job.method.start(target.weights[rows, :, 0].size, job.groups, job.seen, is_shared=job.is_shared)
+    state = job.method.start(question.weights[rows, :, 0].size, job.groups, job.seen, is_shared=job.is_shared)
     again = source.begun_again(rows, between[0], job.evaluation.batch_size)
-    _advance(job, target, rows, state, again, between, Progress(None, 0))
+    _advance(job, question, rows, state, again, between, Progress(None, 0))
 
 
 def _look(job: Job, state: Any, n: int, source: Source, t: int) -> Look:
@@ -249,7 +253,7 @@ def _explanation(
         radius=found.radius[which],
         converged=found.converged[which],
         n_samples=n,
-        n_evaluations=n + 2 + job.pilot,
+        n_evaluations=n + job.asked,
         degrees_of_freedom=groups.degrees_of_freedom,
         feature_names=job.subject.feature_names,
         output_name=name,

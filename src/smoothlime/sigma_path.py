@@ -251,7 +251,9 @@ def _widened(job: Job, around: Neighbourhood | None, sigma: float) -> Job:
     subject = job.subject
     neighbourhood = _times(unit, subject.neighbourhood, sigma)
     factor = neighbourhood.factor(subject.rows.shape[1], subject.feature_names)
-    return dataclasses.replace(job, subject=dataclasses.replace(subject, neighbourhood=neighbourhood, factor=factor))
+    widened = dataclasses.replace(subject, neighbourhood=neighbourhood, factor=factor)
+    controlled = None if job.controlled is None else job.controlled.around(widened)
+    return dataclasses.replace(job, subject=widened, controlled=controlled)
 
 
 def _times(unit: Neighbourhood, shape: Neighbourhood, sigma: float) -> Neighbourhood:

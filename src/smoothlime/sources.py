@@ -11,8 +11,7 @@ from ._types import Array, Indices, Points
 from .alignment import Turns, leading_directions, pilot_count, quotients, with_curves, with_steps
 from .designs import Chunk, Stream, pilot_draws
 from .estimators import Estimate, GroupedDraws
-from .job import Job, evaluate
-from .models import Target
+from .job import Job, Question, evaluate
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,11 +28,11 @@ class Source:
     """The same of steps, in the model's floating type"""
 
     @classmethod
-    def of(cls, job: Job, target: Target, rows: Indices) -> Source:
+    def of(cls, job: Job, question: Question, rows: Indices) -> Source:
         """Draws from their beginning; a pilot is drawn first, where the design wants one."""
         if not job.design.is_aligned:
             return cls(job, job.streams(rows), None, None, None)
-        directions = _pilot(job, target, rows)
+        directions = _pilot(job, question, rows)
         turns = Turns.onto(directions)
         return cls(job, job.streams(rows), directions, turns, turns.of_steps(job.factor, job.dtype))
 
@@ -80,9 +79,9 @@ class Source:
         return dataclasses.replace(self, streams=streams)
 
 
-def _pilot(job: Job, target: Target, rows: Indices) -> Array:
+def _pilot(job: Job, question: Question, rows: Indices) -> Array:
     """Directions (r, k, f), in units of draws, that the model varies along most around each row."""
-    d, t = len(job.factor.free), target.weights.shape[1]
+    d, t = len(job.factor.free), question.t
     has_gradients = job.method.needs == "gradients"
     count = pilot_count(job.method.needs, d, job.budget)
     found = []
@@ -94,7 +93,7 @@ def _pilot(job: Job, target: Target, rows: Indices) -> Array:
         if not has_gradients:
             z = np.stack([with_steps(each) for each in z])
         draws = GroupedDraws(z[:, None], is_shared=job.is_shared)
-        batch = evaluate(job, target.weights[part], part, draws, job.steps(z))
+        batch = evaluate(job, question, part, draws, job.steps(z))
         if has_gradients:
             gradients = job.factor.whiten(batch.gradients.astype(np.float64)).reshape(len(part), t, count, d)
         else:

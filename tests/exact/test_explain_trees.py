@@ -104,7 +104,7 @@ def test_probabilities_of_boosting_are_drawn(fitted, name):
 def test_a_full_covariance_is_drawn(fitted):
     model, rows = fitted["xgboost"], DIABETES.iloc[:1]
     around = sl.Neighbourhood.from_data(DIABETES, 0.5, full=True)
-    assert sl.explain(model, rows, sigma=around, max_samples=512, rtol=0.9, atol=99).method == "differences"
+    assert sl.explain(model, rows, sigma=around, max_samples=512, rtol=0.9, atol=99).method == "clime"
     with pytest.raises(NoClosedForm, match="Σ is full"):
         sl.explain(model, rows, sigma=around, method="exact")
 
@@ -138,7 +138,7 @@ def test_ten_thousand_rows_in_bounded_memory(fitted):
 def test_without_numba_auto_draws_and_exact_says_what_to_install(fitted, hide):
     hide("numba")
     model, rows, question = fitted["tree"], CANCER.iloc[:1], {"background": CANCER, "target": "1"}
-    assert sl.explain(model, rows, max_samples=512, rtol=0.9, atol=9, **question).method == "differences"
+    assert sl.explain(model, rows, max_samples=512, rtol=0.9, atol=9, **question).method == "clime"
     with pytest.raises(NoClosedForm, match=r"numba is needed to explain trees exactly.*smoothlime\[trees\]"):
         sl.explain(model, rows, method="exact", **question)
 
@@ -175,7 +175,7 @@ def test_subclasses_are_asked(kind):
     more = {"verbose": -1} if kind is lightgbm.LGBMRegressor else {}
     model = Positive(n_estimators=20, **more).fit(DIABETES.to_numpy(), SUGAR)
     rows = DIABETES.to_numpy()[:2]
-    assert sl.explain(model, rows, max_samples=512, rtol=0.9, atol=1e9).method == "differences"
+    assert sl.explain(model, rows, max_samples=512, rtol=0.9, atol=1e9).method == "clime"
     with pytest.raises(NoClosedForm):
         sl.explain(model, rows, method="exact")
 
@@ -186,7 +186,7 @@ def test_categories_of_a_perturbed_feature_are_asked_and_of_a_fixed_one_are_exac
     model = HistGradientBoostingRegressor(max_iter=20, categorical_features=[2]).fit(
         rows, rows[:, 0] + (rows[:, 2] == 2)
     )
-    assert sl.explain(model, rows[:2], max_samples=512, rtol=0.9, atol=9).method == "differences"
+    assert sl.explain(model, rows[:2], max_samples=512, rtol=0.9, atol=9).method == "clime"
     with pytest.raises(NoClosedForm, match="the trees split on categories of feature 2, which is perturbed"):
         sl.explain(model, rows[:2], method="exact")
     assert sl.explain(model, rows[:2], sigma=sl.Neighbourhood(fixed=[2])).is_exact

@@ -183,7 +183,7 @@ class TestChoosing:
                 return super().predict(X) ** 2
 
         model = Bent().fit(X, Y)
-        assert sl.explain(model, X[:1], max_samples=512, rtol=0.9, atol=1e9).method == "differences"
+        assert sl.explain(model, X[:1], max_samples=512, rtol=0.9, atol=1e9).method == "clime"
         with pytest.raises(NoClosedForm, match="a Bent by predict has none that we know"):
             sl.explain(model, X[:1], method="exact")
 
@@ -193,7 +193,7 @@ class TestChoosing:
         lowest = plain(model, X[:3]).min()
         clipped = lambda self, rows: np.maximum(plain(self, rows), lowest)
         monkeypatch.setattr(linear_model.LinearRegression, "predict", clipped)
-        assert sl.explain(model, X[:3], max_samples=512, rtol=0.9, atol=1e9).method == "differences"
+        assert sl.explain(model, X[:3], max_samples=512, rtol=0.9, atol=1e9).method == "clime"
         with pytest.raises(NoClosedForm, match="the structure read from the LinearRegression does not reproduce"):
             sl.explain(model, X[:3], method="exact")
 

@@ -23,6 +23,7 @@ LAYERS = [
     {"estimators", "exact"},
     {
         "choices",
+        "controlled",
         "job",
         "sources",
         "gradient_path",

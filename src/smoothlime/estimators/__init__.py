@@ -1,10 +1,21 @@
 """Estimators of w(x): each keeps sums per group of draws and turns them into slopes."""
 
-from .base import Batch, Estimate, Estimator, GroupedDraws
+from .base import Batch, ControlBatch, Estimate, Estimator, GroupedDraws
 from .clime import CLime
 from .differences import Differences
 from .lime import Lime
 from .smoothgrad import SmoothGrad
 from .stein import Stein
 
-__all__ = ["Batch", "CLime", "Differences", "Estimate", "Estimator", "GroupedDraws", "Lime", "SmoothGrad", "Stein"]
+__all__ = [
+    "Batch",
+    "CLime",
+    "ControlBatch",
+    "Differences",
+    "Estimate",
+    "Estimator",
+    "GroupedDraws",
+    "Lime",
+    "SmoothGrad",
+    "Stein",
+]

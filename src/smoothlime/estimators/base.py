@@ -77,6 +77,16 @@ class GroupedDraws:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class ControlBatch:
+    """What is known beside the model's answers: functions of the draws whose smoothed slope is zero."""
+
+    halves: Array
+    """(r, c, g, b/2) their half differences over pairs"""
+    reach: Array
+    """(r,) the largest half difference that the model itself can show"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Batch:
     """What an estimator is shown: draws, and the model's answers at the points they lead to."""
 
@@ -85,6 +95,7 @@ class Batch:
     """(r, g, b)"""
     gradients: Any = None
     """(r, g, b, d), in the model's own floating type"""
+    controls: ControlBatch | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

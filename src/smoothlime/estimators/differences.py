@@ -8,8 +8,13 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from .._types import Array, Indices
+from .._validate import check_choice
 from ..neighbourhood import Factor
+from ..uncertainty.jackknife import standard_error
 from .base import Batch, Estimate, GroupedDraws, Rows
+from .controls import ControlSums
+
+CONTROLS = ("none", "margin")
 
 
 class _State:
@@ -18,6 +23,7 @@ class _State:
         self.moments = np.zeros((2, rows))
         self.slopes = np.zeros((rows, groups, d))
         self.directions = np.zeros((1 if is_shared else rows, groups, d, d))
+        self.controls: ControlSums | None = None  # made by the first batch that brings any
         self.is_shared = is_shared
 
     def keep(self, rows: Indices) -> None:
@@ -25,6 +31,21 @@ class _State:
         self.pivot, self.moments, self.slopes = self.pivot[rows], self.moments[:, rows], self.slopes[rows]
         if not self.is_shared:
             self.directions = self.directions[rows]
+        if self.controls is not None:
+            self.controls.keep(rows)
+
+    def unexpected(self, by_group: Array, pairs: Array) -> Array:
+        """(r, g, d) what sums of groups say beyond the mean slope, per pair.
+
+        A group that looked along half the directions says half the slope; only the rest is its own error.
+        """
+        directions = self.directions[:, : len(pairs)]
+        slopes = by_group.sum(axis=1) / pairs.sum()
+        if self.is_shared:
+            expected = (directions[0] @ slopes.T).transpose(2, 0, 1)
+        else:
+            expected = np.einsum("rgij,rj->rgi", directions, slopes)
+        return (by_group - expected) / pairs[:, None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +59,29 @@ class Differences:
     not normal, so it sees neither F(x) nor fidelity.
 
     Errors come from what the slope leaves unexplained of each group of pairs, so that two bases are enough.
+
+    Parameters
+    ----------
+    control
+        `"none"`: as above, and linear in the model. `"margin"`: probabilities of a boosted classifier are compared with
+        its margin at the same points, whose smoothed slope is known exactly; what both have in common is no longer a
+        source of error. See `controls` for how. It is what `method="auto"` takes for such models.
     """
+
+    control: str = "none"
 
     name: ClassVar[str] = "differences"
     needs: ClassVar[Literal["values", "gradients"]] = "values"
     designs: ClassVar[tuple[str, ...]] = ("differences",)
+
+    def __post_init__(self) -> None:
+        """Refuse a control we do not know."""
+        check_choice(self.control, "control", CONTROLS)
+
+    @property
+    def note(self) -> str:
+        """What a reader of the result should know."""
+        return "the exact margin is its control variate; output='margin' is exact" if self.control == "margin" else ""
 
     def fewest(self, d: int, *, is_paired: bool) -> int:
         """Two bases: with one, slopes leave no residual to judge them by."""
@@ -63,6 +102,11 @@ class Differences:
         half = (batch.values[..., 0::2] - batch.values[..., 1::2]) / 2
         z, along = batch.draws.pairs
         state.slopes[rows, groups] += along.times(half)
+        if batch.controls is not None:
+            if state.controls is None:
+                r, g, d = state.slopes.shape
+                state.controls = ControlSums(r, batch.controls.halves.shape[1], g, d)
+            state.controls.add(rows, groups, batch.draws, half, batch.controls.halves, batch.controls.reach)
         if not batch.draws.is_shared:
             state.directions[rows, groups] += along.z.swapaxes(2, 3) @ z
 
@@ -74,17 +118,17 @@ class Differences:
     def finish(self, state: _State, sizes: Array, factor: Factor) -> Estimate:
         """Slopes of all pairs, and what each group of pairs adds beyond them."""
         pairs = sizes / 2
-        m, d = pairs.sum(), len(factor.free)
-        by_group, directions = state.slopes[:, : len(sizes)], state.directions[:, : len(sizes)]
+        m, d, g = pairs.sum(), len(factor.free), len(sizes)
+        by_group = state.slopes[:, :g]
+        residual = state.unexpected(by_group, pairs)
+        if state.controls is not None:
+            explained = state.controls.explained(by_group, pairs)
+            plain = np.linalg.norm(standard_error(residual, sizes), axis=1)
+            share = state.controls.left_in(plain, m)
+            by_group = by_group - explained
+            residual = residual - (1 - share)[:, None, None] * state.unexpected(explained, pairs)
         slopes = by_group.sum(axis=1) / m
-        # a group that looked along half the directions says half the slope; only the rest is its own error
-        if state.is_shared:
-            expected = (directions[0] @ slopes.T).transpose(2, 0, 1)
-        else:
-            expected = np.einsum("rgij,rj->rgi", directions, slopes)
-        residual = (by_group - expected) / pairs[:, None]
         # a fit of d unknowns leaves residuals too small by 1 − d/m; the jackknife makes up for 1/g of it
-        g = len(sizes)
         residual *= np.sqrt(max(1.0, m / (m - d) * (g - 1) / g))
         nothing = np.full(len(slopes), np.nan)
         # means over the neighbourhood, by weights of mean 1; not divided by their sum, whose tail is heavy for small d

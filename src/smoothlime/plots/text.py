@@ -96,7 +96,8 @@ def footer(e: Explanation) -> str:
         confidence = f"{e.provenance.confidence:.4g} confidence"
         kind += f"; radius {e.radius.max():.2g} at most, certified at {confidence} for {e.provenance.assumes}"
     drawn_as = "" if e.design == e.method else f"{e.design} "
-    return f"{e.method}, {count} {drawn_as}draws per row, seed {e.seed}; ± is a {CONFIDENCE:.0%} interval ({kind})"
+    made = f"{e.method}, {count} {drawn_as}draws per row, seed {e.seed}; ± is a {CONFIDENCE:.0%} interval ({kind})"
+    return f"{made}\n{e.note}" if e.note else made
 
 
 def number(value: float, error: float) -> str:

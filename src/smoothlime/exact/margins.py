@@ -1,0 +1,42 @@
+"""Margins of boosted classifiers: what their probabilities are a curve of, and what has a closed form."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+from ..errors import InvalidArgument
+from ..models import Model
+from ..models.from_estimator import EstimatorModel, from_estimator
+from ..models.on_tables import TableModel
+from ..neighbourhood import Factor
+from .base import ClosedForm
+from .find import find_closed_form
+from .linear import LinearModel
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Margins:
+    """The margins of a classifier: a model to ask for them, and their closed form."""
+
+    model: Model
+    form: ClosedForm
+
+
+def find_margins(model: Model, factor: Factor) -> tuple[Margins | None, str]:
+    """The margins behind the probabilities that a model gives, or None and the reason why there are none."""
+    inner = model.model if isinstance(model, TableModel) else model
+    if not isinstance(inner, EstimatorModel) or inner.ask != "predict_proba":
+        return None, "only classifiers that are asked for probabilities have a margin behind them"
+    try:
+        raw: Model = from_estimator(inner.estimator, output="margin", feature_names=inner.feature_names)
+    except InvalidArgument as err:
+        return None, str(err)
+    if isinstance(model, TableModel):
+        raw = dataclasses.replace(model, model=raw)
+    form, why_not = find_closed_form(raw, factor)
+    if form is None:
+        return None, why_not
+    if isinstance(form, LinearModel):
+        return None, "the margin is linear, and says nothing that differences do not see exactly"
+    return Margins(raw, form), ""
