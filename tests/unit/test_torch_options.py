@@ -6,8 +6,8 @@ import torch
 
 import smoothlime as sl
 from smoothlime.errors import InvalidArgument, LostPrecision
-from smoothlime.models.evaluation import BATCH_BYTES, automatic_batch_size
-from smoothlime.models.from_torch import GRAPHICS_BATCH_BYTES, WORTH_COMPILING
+from smoothlime.models.evaluation import automatic_batch_size
+from smoothlime.models.from_torch import GRAPHICS_BATCH_BYTES, PROCESSOR_BATCH_BYTES, WORTH_COMPILING
 
 X = np.random.default_rng(0).normal(size=(5, 16))
 
@@ -134,11 +134,12 @@ class TestDevice:
         import dataclasses
 
         model = sl.as_model(network())
-        assert model.batch_bytes == BATCH_BYTES
+        assert model.batch_bytes == PROCESSOR_BATCH_BYTES
         card = dataclasses.replace(model, device=torch.device("cuda"))
         assert card.batch_bytes == GRAPHICS_BATCH_BYTES
         float32 = np.dtype(np.float32)
-        assert automatic_batch_size(15, float32) == automatic_batch_size(15, float32, model) == 32_768
+        assert automatic_batch_size(15, float32) == 32_768
+        assert automatic_batch_size(15, float32, model) == 16_384
         assert automatic_batch_size(15, float32, card) == 64 * 32_768
         assert automatic_batch_size(150_528, float32, card) == 64
         assert automatic_batch_size(150_528, float32, model) == 32

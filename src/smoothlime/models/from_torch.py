@@ -13,7 +13,6 @@ from .._optional import require
 from .._types import Array, Indices, Points
 from .._validate import check_choice
 from ..errors import InvalidArgument, ModelError
-from .evaluation import BATCH_BYTES
 from .torch_sums import TorchSums
 
 DETACHED = (
@@ -21,6 +20,10 @@ DETACHED = (
     " on the way?); use method='clime', which needs only predictions"
 )
 
+
+PROCESSOR_BATCH_BYTES = 2**19
+"""Points per call, by size: what is made of them on the way through a network is many times as large, and memory of
+several megabytes is fetched from the system anew for each call."""
 
 GRAPHICS_BATCH_BYTES = 2**26
 """Points per call of a network on a graphics card: enough to keep it busy."""
@@ -58,7 +61,7 @@ class TorchModel:
     @property
     def batch_bytes(self) -> int:
         """Size of the points that one call is best given."""
-        return BATCH_BYTES if self.device.type == "cpu" else GRAPHICS_BATCH_BYTES
+        return PROCESSOR_BATCH_BYTES if self.device.type == "cpu" else GRAPHICS_BATCH_BYTES
 
     def forward(self, points: Any) -> Any:
         """The module's outputs, with a softmax or a sigmoid on top where probabilities are wanted."""

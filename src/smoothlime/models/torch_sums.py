@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 NARROW = 64
 """Rows of fewer features are repeated before steps are added: loops over long stretches of memory are faster."""
 
-WAITING = 2**18
-"""Outputs that may wait to be added up together with those of further rows: few large operations beat many small."""
+WAITING = 2**14
+"""Outputs that may wait to be added up together with those of further rows: few large operations beat many small, until
+what waits keeps memory from being used again."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
