@@ -95,14 +95,10 @@ class TorchSums:
         x = self.rows[rows]
         r, d = x.shape
         _, b, g, f = steps.shape
-        if turns is not None:
-            inward, outward = (
-                self.torch.from_numpy(np.ascontiguousarray(each)).to(self.model.device, self._native)
-                for each in (turns.inward, turns.outward)
-            )
-            steps = steps.reshape(-1, b * g, f)
-            steps = steps + (steps @ inward) @ outward
+        shift = None if turns is None else self._shift(steps.reshape(-1, b * g, f), turns)
         if self.free is not None:
+            if shift is not None:
+                steps, shift = steps.reshape(-1, b * g, f) + shift[0] @ shift[1], None
             narrow, steps = steps, x.new_zeros((*steps.shape[:-1], d))
             steps[..., self.free] = narrow
         size = r * b * g * d
@@ -112,7 +108,21 @@ class TorchSums:
         wide = g if d < NARROW and b > 4 else 1
         x = x.view(r, 1, 1, d).expand(r, 1, wide, d).reshape(r, 1, wide * d)
         self.torch.add(x, steps.reshape(-1, b * g // wide, wide * d), out=points.view(r, b * g // wide, wide * d))
+        if shift is not None:
+            points.view(r, b * g, d).baddbmm_(*shift)
         return TorchBatch(self, Place(rows, groups, b), points.view(r * b * g, d))
+
+    def _shift(self, steps: Any, turns: Turns) -> tuple[Any, Any]:
+        """What turning adds to steps (1 or r, n, f), as a product of (r, n, k) and (r, k, f)."""
+        inward, outward = (
+            self.torch.from_numpy(np.ascontiguousarray(each)).to(self.model.device, self._native)
+            for each in (turns.inward, turns.outward)
+        )
+        if len(steps) > 1:
+            return steps @ inward, outward
+        r, f, k = inward.shape  # one product for all rows: many small ones take longer
+        along = steps[0] @ inward.transpose(0, 1).reshape(f, r * k)
+        return along.view(-1, r, k).transpose(0, 1), outward
 
     def pulls(self, rows: slice, draws: int, part: slice) -> list[Any]:
         """For each target, the weights (n, k) of the outputs at some of the points of rows × draws."""
