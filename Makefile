@@ -53,7 +53,7 @@ test: install ## all checks: format, lint, types, tests and doctests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest # finding no test at all is exit status 5, a failure
+	$(BIN)/python -m pytest -n auto --dist loadfile # finding no test at all is exit status 5, a failure
 
 test-data: install ## tests on the real data files of the paper; fails unless SMOOTHLIME_DATA names their folder
 	$(BIN)/python -m pytest tests/data
@@ -65,12 +65,12 @@ docs: install ## build the documentation; a warning is an error
 	$(BIN)/sphinx-build -E -W --keep-going -b html docs docs/_build/html # -E: no page is taken from an earlier build
 
 BENCH := error memory overhead scaling stability startup time trees
-LONG  := certificates coverage designs stopping
+LONG  := alternatives certificates controls coverage designs stopping
 
 bench: install ## run the benchmarks on one thread: a quarter of an hour
 	@set -euo pipefail; $(call run-benchmarks,$(BENCH))
 
-bench-long: install ## run the benchmarks that take hours: intervals, stopping, certificates, designs
+bench-long: install ## run the benchmarks that take longer: intervals, stopping, certificates, alternatives
 	@set -euo pipefail; $(call run-benchmarks,$(LONG))
 
 bench-docs: install ## put the results of the benchmarks into README.md and docs/

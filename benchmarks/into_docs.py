@@ -31,6 +31,7 @@ TABLES: dict[str, tuple[str, Callable[[Sequence[Any]], str]]] = {
     "scaling": ("scaling", tables.scaling),
     "memory": ("memory", tables.memory),
     "startup": ("startup", tables.startup),
+    "gpu": ("gpu", tables.gpu),
 }
 """Name of a table to the benchmark whose results it shows, and how."""
 

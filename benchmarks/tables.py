@@ -238,6 +238,24 @@ def overhead_short(records: Sequence[Record]) -> str:
     )
 
 
+def gpu(records: Sequence[Record]) -> str:
+    """Time of `explain` on a graphics card over that of the bare network in the same form."""
+    lines = []
+    for (case,) in groups(records, "case"):
+        found = {each["name"]: each for each in of(records, case=case)}
+        bare, ours = found["bare network"], found["explain"]
+        draws = found.get("making the draws")
+        lines.append(
+            (
+                case, f"{bare['rows']:,} × {bare['draws']:,}", f"{bare['seconds_median'] * 1e3:.3g}",
+                f"{ours['seconds_median'] * 1e3:.3g}", _ratio(ours["ratio_median"]),
+                _ratio(draws["ratio_median"]) if draws else "",
+            )
+        )  # fmt: skip
+    heads = ("network", "rows × draws", "bare, ms", "`explain`, ms", "÷ bare", "of it, draws on the processor")
+    return f"{markdown(heads, lines)}\n\nOn one {records[0]['card']}, float32 unless it says otherwise."
+
+
 def _ratio(value: float) -> str:
     return f"{value:.2f}" if value < 3 else f"{value:.2g}"
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-LONG = 2**20
+LONG = 2**18
 """Numbers that keep a thread busy for long enough to be worth starting."""
 
 MOST_THREADS = 16
