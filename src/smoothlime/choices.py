@@ -19,7 +19,7 @@ BASIS_FEATURES = 1_024
 """Up to here a random orthonormal basis costs less than the model calls along it."""
 
 ALIGNED_FEATURES = {"gradients": 1_024, "values": 128}
-"""Up to here draws are turned to where the model varies most. A pilot of values costs four points per feature."""
+"""Up to here draws are turned to where the model varies most. A pilot of values costs four points a feature or more."""
 
 NET_FEATURES = {"gradients": 10, "values": 16}
 """Where draws are not turned, eight scrambled nets are taken up to here, and pairs in orthonormal bases beyond: with
@@ -32,6 +32,7 @@ def choose_method(
     has_gradients: bool,
     d: int,
     n: int | None = None,
+    most: int | None = None,
     design: str = "auto",
     may_turn: bool = True,
 ) -> Estimator:
@@ -45,7 +46,7 @@ def choose_method(
         if has_gradients:
             return SmoothGrad()
         with_curves = CLime(curves=True)
-        if may_turn and design in ("auto", "aligned") and _can_align(with_curves, d, n):
+        if may_turn and design in ("auto", "aligned") and _can_align(with_curves, d, n) and _fits_below(most, d):
             return with_curves
         if design != "auto":
             return CLime()
@@ -135,6 +136,10 @@ def choose_design(design: str, method: Estimator, *, d: int, n: int, may_turn: b
     if method.name in ("clime", "lime") and n < 2_048:
         return small
     return "sobol"
+
+
+def _fits_below(most: int | None, d: int) -> bool:
+    return most is None or most >= max(256, 2 * (d + 1))
 
 
 def _can_align(method: Estimator, d: int, n: int | None) -> bool:

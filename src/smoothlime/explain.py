@@ -67,7 +67,8 @@ def explain(
         `"exact"` (structure: linear models and trees), `"smoothgrad"` (gradients), `"clime"`, `"stein"`,
         `"differences"`, `"lime"` (predictions only), or settings such as `CLime(ridge=0.1)`. `"auto"` is exact where
         the model has a closed form and neither n_samples nor design is given; else it takes gradients where the model
-        has them, else differences, for probabilities of boosted trees with their exact margin as control variate.
+        has them, else C-LIME with curves (differences where draws are few or features many); for probabilities of
+        boosted trees differences with their exact margin as control variate.
     sigma
         Standard deviation of the neighbourhood, not a variance: a number, one per feature, or a `Neighbourhood`.
     background
@@ -78,8 +79,8 @@ def explain(
     output
         For classifiers: explain the probability or the margin. Functions and torch modules are taken as they are.
     n_samples
-        A fixed number of draws per row, rounded up to whole blocks of the design. Without it, each row is drawn
-        until its error is good enough:
+        A fixed number of draws per row, rounded up to whole blocks of the design: for `"aligned"` to 16 times a power
+        of two, for `"sobol"` to 8 times one. Without it, each row is drawn until its error is good enough:
     rtol, atol
         The L2 error of the standardised slopes is at most max(atol, rtol·‖w‖). `atol="auto"` is 1% of the standard
         deviation of the model over the neighbourhood.
@@ -94,7 +95,7 @@ def explain(
         Draws after which a row gives up: `converged` is then False, and a warning names the row.
     design
         `"iid"`, `"antithetic"`, `"orthogonal"`, `"sobol"`, `"aligned"` (one Sobol' sequence, turned around each row
-        to where 16 pilot draws see the model vary most); `"auto"` takes what measured best at this d and n.
+        to where a small pilot sees the model vary most); `"auto"` takes what measured best at this d and n.
     draws
         `"shared"`: all rows are perturbed alike, so answers do not depend on which rows are explained together.
         `"independent"`: each row has draws of its own, keyed by its position.
@@ -108,7 +109,7 @@ def explain(
     >>> import numpy as np
     >>> import smoothlime as sl
     >>> e = sl.explain(lambda a: np.sin(2 * a[:, 0]), [0.0, 0.0], sigma=0.1)
-    >>> np.round(e.values, 2), e.converged
+    >>> np.round(np.abs(e.values), 2), e.converged
     (array([[1.96, 0.  ]]), array([ True]))
     """
     known = _exactly(model, X, method, sigma, background, output, n_samples, design)
@@ -214,6 +215,7 @@ def prepare(
     d = len(factor.free)
     has_gradients = hasattr(adapted, "values_and_gradients")  # it is Differentiable: asking a protocol takes longer
     check_choice(guarantee, "guarantee", ("approximate", "certified"))
+    cap = check_count(max_samples, "max_samples")
     estimator: Estimator
     if guarantee == "certified":
         known = output_range
@@ -225,7 +227,9 @@ def prepare(
     else:
         _refuse_bounds(output_range, gradient_bound)
         asked = None if n_samples is None else check_count(n_samples, "n_samples")
-        estimator = choose_method(method, has_gradients=has_gradients, d=d, n=asked, design=design, may_turn=may_turn)
+        estimator = choose_method(
+            method, has_gradients=has_gradients, d=d, n=asked, most=cap, design=design, may_turn=may_turn
+        )
     if estimator.needs == "gradients" and not has_gradients:
         msg = (
             f"{estimator.name} needs gradients; a {type(model).__name__} gives only values."
@@ -238,8 +242,8 @@ def prepare(
         size = automatic_batch_size(rows.shape[1], dtype, adapted if hasattr(estimator, "gather") else None)
     else:
         size = check_count(batch_size, "batch_size")
-    estimator, controlled = settle_control(estimator, subject, size, is_chosen=(method, design) == ("auto", "auto"))
-    cap = check_count(max_samples, "max_samples")
+    is_chosen = guarantee == "approximate" and method == design == "auto"
+    estimator, controlled = settle_control(estimator, subject, size, is_chosen=is_chosen)
     chosen, looks = _budget(estimator, design, d, n_samples, cap, may_turn=may_turn)
     stopping = Stopping(looks, *_tolerances(rtol, atol), check_fraction(confidence, "confidence"))
     check_choice(draws, "draws", ("shared", "independent"))

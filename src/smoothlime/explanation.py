@@ -164,6 +164,9 @@ class Explanation:
     def perturbations(self, row: int = 0) -> Array:
         """The points (n, d) that were evaluated around a row, drawn again from the seed.
 
+        To the bit, but where draws are aligned: those are turned by matrix products, whose last digit depends on the
+        shape of the batch.
+
         As numbers: NaN stands for cells that are none, and what a data frame holds in float32 is rounded to it on the
         way to the model.
         """
@@ -178,9 +181,11 @@ class Explanation:
         keys = self.groups.row_keys
         key = None if keys is None else int(keys[row])
         z = DESIGNS[self.design].stream(len(factor.free), self.seed, key).take(int(self.n_samples[row]))
+        steps = factor.steps(z)[None].astype(self.provenance.dtype)
         if self.directions is not None:
-            z = Turns.onto(self.directions[row : row + 1]).of(z[None])[0]
-        return around(self.x[row : row + 1], factor.free, factor.steps(z)[None], self.provenance.dtype)[0].astype(float)
+            turns = Turns.onto(self.directions[row : row + 1]).of_steps(factor, self.provenance.dtype)
+            steps = turns.of(steps)
+        return around(self.x[row : row + 1], factor.free, steps, self.provenance.dtype)[0].astype(float)
 
     # ---- rows
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ._types import Array, Indices, Points
-from .alignment import count_with_curves, pilot_size
+from .alignment import count_with_curves, pilot_size, terms_for
 from .controlled import Controlled, Controls
 from .designs import Design, Layout, Stream
-from .estimators import Batch, Estimator, GroupedDraws
+from .estimators import Batch, Estimate, Estimator, GroupedDraws
 from .explanation import around
 from .models import Evaluation, Target
 from .models.evaluation import Where
@@ -79,19 +79,30 @@ class Job:
         """Points of each row that are evaluated before the draws."""
         return pilot_size(self.method.needs, len(self.factor.free), self.budget) if self.design.is_aligned else 0
 
-    @property
-    def fits_curves(self) -> bool:
-        """Whether least squares fits curves along the first coordinates, besides the line."""
-        return bool(getattr(self.method, "curves", False))
+    def terms(self, n: int) -> int:
+        """Terms that least squares fits to n draws: the line, and curves along the first coordinates."""
+        d = len(self.factor.free)
+        return terms_for(d, n) if getattr(self.method, "curves", False) else d
+
+    @cached_property
+    def has_curves(self) -> bool:
+        """Whether it fits curves at any look."""
+        return self.terms(self.stopping.looks[-1]) > len(self.factor.free)
 
     @cached_property
     def seen(self) -> Factor:
         """The neighbourhood as the estimator sees it: where draws are turned, it fits the draws as they were."""
         if not self.design.is_aligned or self.method.needs == "gradients":
             return self.factor
-        terms = len(self.factor.free)
-        terms = count_with_curves(terms) if self.fits_curves else terms
-        return Factor(terms, np.arange(terms), np.ones(terms))
+        d = len(self.factor.free)
+        return _plain(count_with_curves(d) if self.has_curves else d)
+
+    def finish(self, state: Any, n: int) -> Estimate:
+        """What the estimator makes of the sums over n draws: of its first terms, where they are too few for all."""
+        sizes = self.layout(n).sizes(n)
+        if self.has_curves and (terms := self.terms(n)) < len(self.seen.free):
+            return self.method.finish(state.leading(terms), sizes, _plain(terms))
+        return self.method.finish(state, sizes, self.seen)
 
     def steps(self, z: Any) -> Points:
         """The steps (..., f) that draws lead to, in the model's floating type."""
@@ -114,6 +125,11 @@ class Question:
     def t(self) -> int:
         """Targets."""
         return self.weights.shape[1]
+
+
+def _plain(terms: int) -> Factor:
+    """Draws as they are."""
+    return Factor(terms, np.arange(terms), np.ones(terms))
 
 
 def evaluate(job: Job, question: Question, rows: Indices, draws: GroupedDraws, steps: Points) -> Batch:

@@ -59,8 +59,7 @@ def trace(job: Job, target: Target, counts: Sequence[int], progress: Any) -> Arr
             for i, between in enumerate(pairwise((0, *counts))):
                 _advance(job, question, rows, state, source, between, watch)
                 for part in _parts(job, question, rows, state, source, between):
-                    sizes = job.layout(counts[i]).sizes(counts[i])
-                    found[i, rows[part]] = job.method.finish(_on_host(job, state, part), sizes, job.factor).values
+                    found[i, rows[part]] = job.finish(_on_host(job, state, part), counts[i]).values
     return found
 
 
@@ -196,7 +195,7 @@ def _ask_again(job: Job, question: Question, rows: Indices, source: Source, betw
 def _look(job: Job, state: Any, n: int, source: Source, t: int) -> Look:
     """Estimates after n draws, with the error bound that holds over all planned looks."""
     sizes = job.layout(n).sizes(n)
-    estimate = source.turned(job.method.finish(state, sizes, job.seen), t)
+    estimate = source.turned(job.finish(state, n), t)
     miss, radius = job.stopping.miss, None
     if isinstance(job.method, Certifying):
         estimate, radius = job.method.certify(state, estimate, job.factor, n, miss)

@@ -48,7 +48,7 @@ class Source:
 
     def seen(self, draws: GroupedDraws) -> GroupedDraws:
         """Draws as the estimator sees them."""
-        return GroupedDraws(with_curves(draws.z), is_shared=draws.is_shared) if self.job.fits_curves else draws
+        return GroupedDraws(with_curves(draws.z), is_shared=draws.is_shared) if self.job.has_curves else draws
 
     def turned(self, estimate: Estimate, t: int) -> Estimate:
         """Slopes along the features, where an estimator has seen draws as they were before they were turned."""

@@ -291,3 +291,16 @@ def test_models_without_a_margin_behind_them_are_refused_by_name(fitted):
 def test_unknown_controls_are_refused():
     with pytest.raises(InvalidArgument, match=r"control must be one of 'none', 'margin'.*got 'magic'"):
         sl.Differences(control="magic")
+
+
+def test_a_certificate_that_was_asked_for_is_not_traded_for_a_control(fitted):
+    question = {
+        "guarantee": "certified",
+        "rtol": 0.5,
+        "atol": 0.5,
+        "target": 1,
+        "sigma": sl.Neighbourhood.from_data(CANCER, 0.5),
+    }
+    e = sl.explain(fitted["xgboost"], CANCER.iloc[:1], **question)
+    assert e.provenance.guarantee == "certified"
+    assert (e.method, e.design) == ("clime", "iid")

@@ -8,7 +8,6 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from .._types import Array
-from ..alignment import count_with_curves
 from ..errors import InvalidArgument
 from ..neighbourhood import Factor
 from .base import Batch, Estimate, GroupedDraws, Rows
@@ -29,8 +28,9 @@ class CLime:
         λ in units of Σ, per draw: the limit is (Σ + λI)⁻¹ Cov(a, f(a)) whatever the number of draws. A solver
         that penalises the sum of squares, such as scikit-learn's Ridge, takes alpha = n·λ.
     curves
-        Fit curves along the leading directions of aligned draws besides the line. They are uncorrelated with every
-        line over the neighbourhood, so that the slope has the same limit, and less noise where the model is curved.
+        Fit curves along the leading directions of aligned draws besides the line: of degree 2, and from 1,024 draws on
+        of higher degrees. They are uncorrelated with every line over the neighbourhood, so that the slope has the same
+        limit, and less noise where the model is curved.
     """
 
     name: ClassVar[str] = "clime"
@@ -53,9 +53,7 @@ class CLime:
             raise InvalidArgument(msg)
 
     def fewest(self, d: int, *, is_paired: bool) -> int:
-        """Twice the unknowns, four times with curves; the two halves of a pair tell a slope only one thing."""
-        if self.curves:
-            return 4 * (count_with_curves(d) + 1)
+        """Twice the unknowns; the two halves of a pair tell a slope only one thing."""
         return (4 if is_paired else 2) * (d + 1)
 
     def start(self, rows: int, groups: int, factor: Factor, *, is_shared: bool) -> Sums:

@@ -6,6 +6,7 @@ one are no weights: the same sums, divided by the same numbers, to the last bit.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -68,6 +69,12 @@ class Sums:
             self.total, self.gram = self.total[rows], self.gram[rows]
         if self.weights is not None:
             self.weights.keep(rows, is_shared=self.is_shared)
+
+    def leading(self, d: int) -> Sums:
+        """The same sums for the first d terms alone."""
+        part = copy.copy(self)
+        part.cross, part.total, part.gram = self.cross[..., :d], self.total[..., :d], self.gram[..., :d, :d]
+        return part
 
     def merge(self) -> None:
         """Make one group of each two."""
