@@ -58,7 +58,7 @@ def test_packed_and_raw_files_in_the_folder_are_read(folder):
     (folder / SOURCE.raw_name).write_bytes(CONTENT)
     assert fetch(SOURCE) == CONTENT
     (folder / SOURCE.raw_name).unlink()
-    (folder / SOURCE.packed_name).write_bytes(gzip.compress(CONTENT))
+    (folder / SOURCE.packed_name).write_bytes(gzip.compress(CONTENT, mtime=0))
     assert fetch(SOURCE) == CONTENT
 
 
@@ -179,7 +179,7 @@ def test_another_file_under_the_right_name_is_refused(folder, archive, content):
     assert asked == []  # never another file in silence
 
 
-@pytest.mark.parametrize("packed", [b"not gzip", gzip.compress(CONTENT)[:-6], b"\x1f\x8b\x08\x00" + bytes(20)])
+@pytest.mark.parametrize("packed", [b"not gzip", gzip.compress(CONTENT, mtime=0)[:-6], b"\x1f\x8b\x08\x00" + bytes(20)])
 def test_a_broken_gzip_file_is_refused(folder, packed):
     (folder / SOURCE.packed_name).write_bytes(packed)
     with pytest.raises(UnreadableFile, match="is not a whole gzip file"):
