@@ -17,7 +17,7 @@ from .estimators import Estimator, Lime
 from .exact import Exact
 from .exactly import Exactly, find_exactly
 from .explanation import Explanation
-from .job import Job
+from .job import Job, row_name
 from .models import Evaluation, model_dtype, resolve_target
 from .models.evaluation import automatic_batch_size
 from .models.targets import every_output, output_names, range_of
@@ -25,6 +25,9 @@ from .neighbourhood import Neighbourhood
 from .sampling import run
 from .subject import Subject, take_up
 from .uncertainty.stopping import FIRST_LOOK, Stopping, plan_looks
+
+BLURRED = 1e-3
+"""Spacing of a model's numbers, in neighbourhood standard deviations, from which on slopes lose digits."""
 
 
 def explain(
@@ -208,7 +211,7 @@ def prepare(
     batch_size: int | str = "auto",
     may_turn: bool = True,
 ) -> Job:
-    """Check every argument, settle every choice, and ask the model for f(x), twice."""
+    """Check every argument, settle every choice, and ask the model for f(x), twice: one that works by itself, later."""
     check_choice(output, "output", ("probability", "margin"))
     subject = take_up(model, X, sigma=sigma, background=background, output=output)
     adapted, rows, factor = subject.model, subject.rows, subject.factor
@@ -249,8 +252,10 @@ def prepare(
     check_choice(draws, "draws", ("shared", "independent"))
     evaluation = Evaluation(adapted if controlled is None else controlled.margins.model, size)
     at_rows = rows.astype(dtype)
-    answers = evaluation.values(at_rows, _row_name)
-    evaluation.check_repeatable(at_rows, answers, _row_name)
+    answers = evaluation.values(at_rows, row_name)
+    is_apart = getattr(adapted, "is_apart", False) and hasattr(estimator, "gather")
+    if not is_apart:
+        evaluation.check_repeatable(at_rows, answers, row_name)
     predictions = answers if controlled is None else controlled.predictions
     _warn_if_blurred(subject)
     return Job(
@@ -265,6 +270,7 @@ def prepare(
         seed=check_count(seed, "seed", at_least=0),
         dtype=dtype.name,
         controlled=controlled,
+        to_repeat=[answers] if is_apart else [],
     )
 
 
@@ -389,8 +395,11 @@ def _warn_if_blurred(subject: Subject) -> None:
     """A model in few digits cannot tell x from x + step when the step is below the spacing of numbers near x."""
     model, factor, names = subject.model, subject.factor, subject.feature_names
     epsilon = getattr(model, "epsilon", np.finfo(model_dtype(model)).eps)
-    spacing = epsilon * np.abs(subject.x[:, factor.free]).max(axis=0)
-    blurred = np.flatnonzero(spacing > 1e-3 * factor.std)
+    x = subject.x if len(factor.free) == subject.x.shape[1] else subject.x[:, factor.free]
+    if np.max(epsilon) * max(x.max(), -x.min()) <= BLURRED * factor.std.min():  # fine everywhere, seen by one number
+        return
+    spacing = epsilon * np.abs(x).max(axis=0)
+    blurred = np.flatnonzero(spacing > BLURRED * factor.std)
     if len(blurred):
         j = blurred[0]
         msg = (
@@ -398,7 +407,3 @@ def _warn_if_blurred(subject: Subject) -> None:
             f" {spacing[j]:.2g} apart there: slopes lose digits. Raise sigma, centre the feature, or use float64"
         )
         warnings.warn(msg, LostPrecision, stacklevel=4)
-
-
-def _row_name(position: int) -> str:
-    return f"row {position}"

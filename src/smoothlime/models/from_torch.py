@@ -26,7 +26,11 @@ PROCESSOR_BATCH_BYTES = 2**19
 several megabytes is fetched from the system anew for each call."""
 
 GRAPHICS_BATCH_BYTES = 2**26
-"""Points per call of a network on a graphics card: enough to keep it busy."""
+"""Points per call of a network on another device: enough to keep it busy."""
+
+BATCH_SHARE, HELD_SHARE = 512, 16
+"""Shares of a graphics card's memory for the points of a call, and for the sums of the rows explained together: a 512th
+and a 16th. What a network makes of its points on the way may be a hundred times as large."""
 
 WORTH_COMPILING = 32
 """Fewer points than this are asked of the module as it is: they are done before a compiler is."""
@@ -61,7 +65,23 @@ class TorchModel:
     @property
     def batch_bytes(self) -> int:
         """Size of the points that one call is best given."""
+        if self.device.type == "cuda":
+            return self._memory // BATCH_SHARE
         return PROCESSOR_BATCH_BYTES if self.device.type == "cpu" else GRAPHICS_BATCH_BYTES
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether the device works by itself, while the host does something else."""
+        return bool(self.device.type != "cpu")
+
+    @property
+    def held_bytes(self) -> int | None:
+        """Size of the sums that the device holds at once; None where they share the host's memory with all else."""
+        return self._memory // HELD_SHARE if self.device.type == "cuda" else None
+
+    @property
+    def _memory(self) -> int:
+        return int(self.torch.cuda.get_device_properties(self.device).total_memory)
 
     def forward(self, points: Any) -> Any:
         """The module's outputs, with a softmax or a sigmoid on top where probabilities are wanted."""
