@@ -394,7 +394,7 @@ def warn_not_converged(explanations: Mapping[str, Explanation]) -> None:
 def _warn_if_blurred(subject: Subject) -> None:
     """A model in few digits cannot tell x from x + step when the step is below the spacing of numbers near x."""
     model, factor, names = subject.model, subject.factor, subject.feature_names
-    epsilon = getattr(model, "epsilon", np.finfo(model_dtype(model)).eps)
+    epsilon: Any = getattr(model, "epsilon", np.finfo(model_dtype(model)).eps)
     x = subject.x if len(factor.free) == subject.x.shape[1] else subject.x[:, factor.free]
     if np.max(epsilon) * max(x.max(), -x.min()) <= BLURRED * factor.std.min():  # fine everywhere, seen by one number
         return

@@ -69,16 +69,17 @@ class Work:
 def add_draws(
     state: Summed,
     evaluation: Evaluation,
-    chunks: Iterator[Chunk],
+    chunks: Sequence[Chunk],
     source: Source,
     rows: int,
     watch: Progress,
 ) -> None:
     """Add chunks of draws to the sums of all rows: the loop over chunks and, inside, over blocks of rows."""
     sums, turns = state.sums, source.step_turns
-    is_paired = source.streams[0].is_paired
-    made = _make(state, evaluation, chunks, source.streams, rows, is_shared=source.job.is_shared)
-    with closing(ahead(made) if sums.is_apart else made) as works:
+    is_paired, is_shared = source.streams[0].is_paired, source.job.is_shared
+    made = _make(state, evaluation, chunks, source.streams, rows, is_shared=is_shared)
+    are_many = len(chunks) > 1 or not is_shared
+    with closing(ahead(made) if sums.is_apart and are_many else made) as works:
         for work in works:
             if work.runs:
                 steps = sums.draw(work.runs, work.chunk, state.factor.lower, is_paired=is_paired)
@@ -101,7 +102,7 @@ def ahead(items: Iterator[Item]) -> Generator[Item]:
 def _make(
     state: Summed,
     evaluation: Evaluation,
-    chunks: Iterator[Chunk],
+    chunks: Sequence[Chunk],
     streams: list[Stream],
     rows: int,
     *,

@@ -154,7 +154,7 @@ def _advance(
     t = question.t
     chunks: Iterator[Chunk] = job.layout(between[1]).chunks(*between, job.evaluation.batch_size)
     if isinstance(state, Summed):
-        add_draws(state, job.evaluation, chunks, source, len(rows), watch)
+        add_draws(state, job.evaluation, list(chunks), source, len(rows), watch)
         job.repeat()  # while the device is still busy
         return
     for chunk in chunks:

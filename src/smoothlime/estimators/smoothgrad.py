@@ -31,12 +31,12 @@ class _State:
         self.values.merge()
         merge_groups(self.first)
 
-    def spread(self) -> Array:
-        """Standard deviation of the gradient over some of the draws, (r, d); 0 where nobody needs it."""
+    def share(self, n: float) -> Array:
+        """One draw's share of the gradient's standard deviation, (r, d), over some draws; 0 where nobody needs it."""
         if self.moments is None:
-            return np.zeros((self.first.shape[0], self.first.shape[2]))
+            return np.broadcast_to(0.0, (self.first.shape[0], self.first.shape[2]))
         mean, square = self.moments / self.some[:, None]
-        return np.sqrt(np.maximum(square - mean**2, 0.0))
+        return np.sqrt(np.maximum(square - mean**2, 0.0)) / n
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class SmoothGrad:
         return Estimate(
             values=mean,
             pseudo=by_group,
-            resolution=state.spread() / n,
+            resolution=state.share(n),
             smoothed=state.values.mean(sizes),
             variance=variance,
             spread=np.sqrt(variance),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
@@ -180,7 +181,8 @@ def from_torch(
     _check_evaluation_mode(module)
     if device is not None:
         module = module.to(device)
-    parameter = next((each for each in (*module.parameters(), *module.buffers()) if each.is_floating_point()), None)
+    kept = chain(module.parameters(), module.buffers())
+    parameter = next((each for each in kept if each.is_floating_point()), None)
     tensor_dtype = torch.get_default_dtype() if parameter is None else parameter.dtype
     where = torch.device("cpu" if parameter is None else parameter.device)
     if autocast is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import isfinite, prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +29,9 @@ NARROW = 64
 
 WORTH_KEEPING = 2**16
 """Sums by group from which on statistics are made on the device: fewer are fetched sooner than looked at there."""
+
+WORTH_PINNING = 2**20
+"""Numbers from which on memory is pinned: that takes milliseconds by itself."""
 
 WAITING = 2**14
 """Outputs that may wait to be added up together with those of further rows: few large operations beat many small, until
@@ -103,8 +106,9 @@ class TorchSums:
         return self._paired(self.torch.stack(steps), is_paired=is_paired)
 
     def stage(self, shape: tuple[int, ...]) -> Staged:
-        """Space on the host, pinned where a graphics card is to fetch from it while others work."""
-        tensor = self.torch.empty(shape, dtype=self._native, pin_memory=self.model.device.type == "cuda")
+        """Space on the host, pinned where a graphics card is to fetch much from it while others work."""
+        is_pinned = self.model.device.type == "cuda" and prod(shape) >= WORTH_PINNING
+        tensor = self.torch.empty(shape, dtype=self._native, pin_memory=is_pinned)
         return Staged(tensor.numpy(), tensor)
 
     def move(self, staged: Staged, *, is_paired: bool = False) -> Any:
