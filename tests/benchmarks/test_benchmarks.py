@@ -13,8 +13,8 @@ import smoothlime
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "benchmarks"
-SCRIPTS = ("error", "time", "stability", "scaling", "memory", "startup")
-"""Those of `make bench` that are quick enough to be tried; time reads what error has written."""
+SCRIPTS = ("error", "time", "stability", "scaling", "memory", "startup", "intervals")
+"""Those that are quick enough to be tried; time reads what error has written."""
 
 
 def python(*words, where=ROOT):
