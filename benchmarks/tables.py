@@ -142,7 +142,7 @@ def _held(record: Record) -> tuple[str, ...]:
         return (some.strip(), "", "", "")
     percent = {name: f"{100 * record[name]:.1f}" for name in HOLDS}
     held = [f"**{percent[name]}**" if _is_short(record, name) else percent[name] for name in HOLDS]
-    return held[0] + some, held[1], f"{record['bars']:.2f}", f"{100 * record['width']:.2g}%"
+    return held[0] + some, held[1], f"{record['bars']:.2f}", f"{short(100 * record['width'])}%"
 
 
 def _is_short(record: Record, name: str) -> bool:
