@@ -3,9 +3,6 @@
 A scrambled net fills its first coordinates best, and the gradients of a trained model vary along few directions. A
 small pilot finds them: its gradients span them, or quotients of differences where a model has no gradients. The pilot
 only turns the draws and is not averaged in, so that turned draws are as normal, and estimates as unbiased, as before.
-
-Least squares gains once more when it fits curves along the first coordinates besides the line: polynomials that are
-uncorrelated with every line over the neighbourhood, so that they take up noise and leave the slope what it is.
 """
 
 from __future__ import annotations
@@ -26,9 +23,6 @@ VALUE_PILOTS = (4, 8, 16)
 
 STEP = 0.5
 """Length of those steps, in units of draws: long enough to see the jumps of trees."""
-
-CURVED, TWISTED, HIGHEST = 5, 3, 6
-"""Leading coordinates that get terms of degree 2, those that get terms of higher degrees, and the highest of these."""
 
 DIRECTIONS = 5
 """Directions that are put first; on trained networks ten of them gained little, or lost."""
@@ -85,47 +79,6 @@ def quotients(values: Array, d: int) -> Array:
     return (by_draw[..., 1:] - by_draw[..., :1]) / STEP
 
 
-def with_curves(z: Array) -> Array:
-    """Draws (..., d), and polynomials of their first coordinates: (..., d + c).
-
-    Hermite polynomials and products of them: of mean 0 and variance 1 for normal draws, and uncorrelated with each
-    other and with the draws.
-    """
-    curved, twisted = (range(min(most, z.shape[-1])) for most in (CURVED, TWISTED))
-    hermite = {i: _hermite(z[..., i]) for i in curved}
-    terms = [*(hermite[i][2] for i in curved), *(z[..., i] * z[..., j] for i in curved for j in range(i))]
-    for i in twisted:
-        terms.extend(hermite[i][3:])
-        terms.extend(hermite[i][2] * z[..., j] for j in twisted if j != i)
-    return np.concatenate([z, np.stack(terms, axis=-1)], axis=-1)
-
-
-def _hermite(s: Array) -> list[Array]:
-    """Hermite polynomials of degree 0 to HIGHEST, of variance 1 for a normal s."""
-    found = [np.ones_like(s), s]
-    for k in range(1, HIGHEST):
-        found.append((s * found[k] - np.sqrt(k) * found[k - 1]) / np.sqrt(k + 1))
-    return found
-
-
-def count_with_curves(d: int) -> int:
-    """Terms of `with_curves`."""
-    return with_curves(np.zeros((1, d))).shape[1]
-
-
-def terms_for(d: int, n: int) -> int:
-    """Terms of `with_curves` that n draws are enough for, first ones first: four draws each, and 1,024 beyond degree 2.
-
-    Higher degrees follow tails that fewer draws do not show: their errors would be too small where a model grows like
-    exp(s).
-    """
-    bent = min(CURVED, d)
-    few, all_of_them = d + bent * (bent + 1) // 2, count_with_curves(d)
-    if n >= max(1_024, 4 * (all_of_them + 1)):
-        return all_of_them
-    return few if n >= 4 * (few + 1) else d
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Turns:
     """Orthogonal maps of draws, one per row: z ↦ z + (z·inward)·outward."""
@@ -159,6 +112,10 @@ class Turns:
     def of(self, z: Any) -> Any:
         """Draws (1 or r, n, d), turned: (r, n, d)."""
         return z + (z @ self.inward) @ self.outward
+
+    def back(self, slopes: Any) -> Any:
+        """Slopes (r, n, d) along the axes of draws, as they are along those before the turn: the map's inverse."""
+        return slopes + (slopes @ self.outward.swapaxes(1, 2)) @ self.inward.swapaxes(1, 2)
 
     def of_steps(self, factor: Factor, dtype: str) -> Turns:
         """The same maps for steps Lz in place of draws z, in a model's floating type."""

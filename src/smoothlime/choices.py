@@ -10,6 +10,7 @@ from .designs import DESIGNS, SOBOL_FEATURES
 from .errors import InvalidArgument, WrongType
 from .estimators import CLime, Differences, Estimator, Lime, SmoothGrad, Stein
 from .estimators.certified import CertifiedSmoothGrad, CertifiedValues, Certifying
+from .uncertainty.stopping import FIRST_LOOK
 
 METHODS: dict[str, Callable[[], Estimator]] = {
     method.name: method for method in (SmoothGrad, CLime, Stein, Differences, Lime)
@@ -20,6 +21,13 @@ BASIS_FEATURES = 1_024
 
 ALIGNED_FEATURES = {"gradients": 1_024, "values": 128}
 """Up to here draws are turned to where the model varies most. A pilot of values costs four points a feature or more."""
+
+ALIGNED_DRAWS = {"gradients": 64, "values": 256}
+"""From here on they are turned: with fewer, a pilot costs more than it gains."""
+
+UNPAIRED_FEATURES = 16
+"""Up to here curves are fitted to points of one net, of which curves of even degree take up most of what is even in a
+model; with more features they do not, and pairs z, −z do."""
 
 NET_FEATURES = {"gradients": 10, "values": 16}
 """Where draws are not turned, eight scrambled nets are taken up to here, and pairs in orthonormal bases beyond: with
@@ -43,10 +51,12 @@ def choose_method(
             raise WrongType(msg)
         return method
     if method == "auto":
+        can_turn = may_turn and design in ("auto", "aligned", "aligned-pairs")
         if has_gradients:
-            return SmoothGrad()
+            with_values = SmoothGrad(control="values")
+            return with_values if can_turn and _can_align(with_values, d, n, most) else SmoothGrad()
         with_curves = CLime(curves=True)
-        if may_turn and design in ("auto", "aligned") and _can_align(with_curves, d, n) and _fits_below(most, d):
+        if can_turn and _can_align(with_curves, d, n, most):
             return with_curves
         if design != "auto":
             return CLime()
@@ -112,23 +122,24 @@ def choose_design(design: str, method: Estimator, *, d: int, n: int, may_turn: b
             msg = f"method {method.name!r} cannot use design {design!r}; it can use {usable}"
             msg += "; leave design out" if method.name == "differences" else ""
             raise InvalidArgument(msg)
-        if design == "aligned" and getattr(method, "ridge", False):
-            msg = "design='aligned' fits without a penalty; leave ridge out, or use design='sobol'"
+        if DESIGNS[design].is_aligned and getattr(method, "ridge", False):
+            msg = f"design={design!r} fits without a penalty; leave ridge out, or use design='sobol'"
             raise InvalidArgument(msg)
-        if design != "aligned" and getattr(method, "curves", False):
-            msg = f"curves follow the leading directions of aligned draws; got design={design!r}. Use design='aligned'"
+        if not DESIGNS[design].is_aligned and _needs_turns(method):
+            what = "curves follow" if getattr(method, "curves", False) else "control='values' looks along"
+            msg = f"{what} the leading directions of aligned draws; got design={design!r}. Use design='aligned'"
             raise InvalidArgument(msg)
         return design
     if len(method.designs) == 1:
         return method.designs[0]
-    if getattr(method, "curves", False):
-        return "aligned"
+    if _needs_turns(method):
+        return "aligned-pairs" if method.needs == "values" and d > UNPAIRED_FEATURES else "aligned"
     small = "orthogonal" if "orthogonal" in method.designs and d <= BASIS_FEATURES else "antithetic"
-    if d > SOBOL_FEATURES or n < 256:
-        return small
     is_plain_fit = method.needs == "values"
     if may_turn and not (is_plain_fit and n < 2_048) and _can_align(method, d, n):
         return "aligned"
+    if d > SOBOL_FEATURES or n < 256:
+        return small
     if d < 3 or d > NET_FEATURES[method.needs]:
         # eight nets in one or two dimensions show too little of the tails: where f grows like exp(s), 95% radii
         # of sobol held 87%, those of pairs 95%
@@ -138,18 +149,22 @@ def choose_design(design: str, method: Estimator, *, d: int, n: int, may_turn: b
     return "sobol"
 
 
-def _fits_below(most: int | None, d: int) -> bool:
-    return most is None or most >= max(256, 2 * (d + 1))
+def _needs_turns(method: Estimator) -> bool:
+    """Whether a method makes sense with aligned draws only."""
+    return bool(getattr(method, "curves", False)) or getattr(method, "control", None) == "values"
 
 
-def _can_align(method: Estimator, d: int, n: int | None) -> bool:
-    """Whether n draws, or as many as it takes, are enough for a pilot to be worth its price.
+def _can_align(method: Estimator, d: int, n: int | None, most: int | None = None) -> bool:
+    """Whether n draws, or as many as it takes up to `most`, are enough for a pilot to be worth its price.
 
     With fewer than three times its size, differences reached the same error on 30 features for less.
     """
     if "aligned" not in method.designs or getattr(method, "ridge", False) or d > ALIGNED_FEATURES[method.needs]:
         return False
-    return n is None or n >= max(256, 3 * pilot_size(method.needs, d, n), method.fewest(d, is_paired=False))
+    fewest = method.fewest(d, is_paired=False)
+    if n is None:
+        return most is None or most >= max(FIRST_LOOK, fewest)
+    return n >= max(ALIGNED_DRAWS[method.needs], 3 * pilot_size(method.needs, d, n), fewest)
 
 
 def _listed() -> str:

@@ -11,6 +11,7 @@ G groups, and groups are what standard errors are made of.
 | orthogonal   | 2d    | ±r_j q_j for a random orthonormal basis q and radii r_j ~ χ_d                |
 | sobol        | 1     | one point of one of 8 scrambled Sobol' sequences; each sequence is a group   |
 | aligned      | n/16  | a run of points of one scrambled Sobol' sequence, turned row by row (`alignment`) |
+| aligned-pairs | n/16 | the same, each point z followed by −z                                          |
 | differences  | 2d    | as orthogonal with r_j ~ χ_{d+2}: not normal, only for the method of the name |
 
 The sixteen runs of one sequence are not independent: together they are the better for it. Let V(m) be the variance of
@@ -215,6 +216,7 @@ class Design:
         """n rounded up to whole blocks; for nets to powers of two in each, where they are balanced."""
         if self.is_net:
             groups = PARTS if self.is_aligned else SCRAMBLES
+            n = max(n, 2 * groups) if self.is_paired else n
             return groups * 2 ** max(0, int(np.ceil(np.log2(n / groups))))
         block = self.block(d)
         return block * -(-n // block)
@@ -222,7 +224,8 @@ class Design:
     def below(self, n: int, d: int) -> int:
         """n rounded down to whole blocks; for nets to the same number of points in each, for one net to a whole one."""
         if self.is_aligned:
-            return PARTS * 2 ** int(np.log2(n / PARTS)) if n >= PARTS else 0
+            least = 2 * PARTS if self.is_paired else PARTS
+            return PARTS * 2 ** int(np.log2(n / PARTS)) if n >= least else 0
         block = SCRAMBLES if self.is_net else self.block(d)
         return block * (n // block)
 
@@ -371,6 +374,7 @@ DESIGNS = {
         Design("orthogonal", lambda d: 2 * d, _orthogonal(0), is_paired=True),
         Design("sobol", lambda d: 1, _sobol(SCRAMBLES), is_net=True),
         Design("aligned", lambda d: 1, _sobol(1), is_net=True, is_aligned=True),
+        Design("aligned-pairs", lambda d: 2, _sobol(1), is_paired=True, is_net=True, is_aligned=True),
         # a block is one whole estimate here, and its residuals make pairs usable up to 32 blocks
         Design("differences", lambda d: 2 * d, _orthogonal(2), is_paired=True, pairs_below=GROUPS),
     )

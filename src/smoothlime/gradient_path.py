@@ -7,6 +7,7 @@ plain draws are made by the device, which knows the same numbers (`normals`). On
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -17,7 +18,7 @@ from ._progress import Progress
 from ._types import Indices
 from .designs import Chunk, Stream
 from .models import Evaluation
-from .models.gradient_sums import GradientSums
+from .models.gradient_sums import GradientSums, Totals
 from .neighbourhood import Factor
 from .normals import Run
 from .sources import Source
@@ -46,6 +47,14 @@ class Summed:
     def merge(self) -> None:
         """Make one group of each two."""
         self.sums.merge()
+
+    def totals(self, rows: slice) -> Totals:
+        """What has been added up so far for some rows, in units of draws."""
+        totals = self.sums.totals(rows)
+        if totals.cross is None or totals.total is None:
+            return totals
+        cross, total = (self.factor.draws(each) for each in (totals.cross, totals.total))
+        return dataclasses.replace(totals, cross=cross, total=total)
 
     def parts(self, rows: int, groups: int) -> list[slice]:
         """Runs of rows whose sums are looked at together."""

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from ._types import Array, Indices, Points
-from .alignment import count_with_curves, pilot_size, terms_for
+from .alignment import pilot_size
 from .controlled import Controlled, Controls
+from .curves import Curves
 from .designs import Design, Layout, Stream
 from .estimators import Batch, Estimate, Estimator, GroupedDraws
 from .explanation import around
@@ -89,7 +90,12 @@ class Job:
     def terms(self, n: int) -> int:
         """Terms that least squares fits to n draws: the line, and curves along the first coordinates."""
         d = len(self.factor.free)
-        return terms_for(d, n) if getattr(self.method, "curves", False) else d
+        return self.curves.fitted(d, n) if getattr(self.method, "curves", False) else d
+
+    @property
+    def curves(self) -> Curves:
+        """What least squares may fit besides the line."""
+        return Curves(of_pairs=self.design.is_paired)
 
     @cached_property
     def has_curves(self) -> bool:
@@ -102,7 +108,7 @@ class Job:
         if not self.design.is_aligned or self.method.needs == "gradients":
             return self.factor
         d = len(self.factor.free)
-        return _plain(count_with_curves(d) if self.has_curves else d)
+        return _plain(self.curves.count(d) if self.has_curves else d)
 
     def finish(self, state: Any, n: int) -> Estimate:
         """What the estimator makes of the sums over n draws: of its first terms, where they are too few for all."""

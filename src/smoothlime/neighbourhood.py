@@ -53,6 +53,10 @@ class Factor:
         """L z: standard normal draws (..., f) as steps away from x."""
         return z * self.lower if self.is_diagonal else z @ self.lower.T
 
+    def draws(self, steps: Array) -> Array:
+        """L⁻¹ s: steps (..., f) as the draws that lead to them."""
+        return steps / self.lower if self.is_diagonal else steps @ self.inverse.T
+
     def write_steps(self, z: Array, out: Points) -> None:
         """L z, rounded once to the type of `out` and written there."""
         if not self.is_diagonal:

@@ -70,6 +70,7 @@ def _panels(job: Job, question: Question) -> list[Indices]:
     controls = 0 if question.controls is None else question.controls.count
     per_row = 8 * g * d * t * ((1 if job.is_shared else d + 1) + controls)
     per_row += 8 * 5 * DIRECTIONS * d * job.design.is_aligned  # directions and turns
+    per_row += 8 * g * d * t * (getattr(job.method, "control", None) == "values")
     per_row += 8 * (d + 1) ** 2 * t * isinstance(job.method, Certifying)  # the pilot's least squares
     held = getattr(job.evaluation.model, "held_bytes", None) if hasattr(job.method, "gather") else None
     size = max(1, (held or STATE_BYTES) // per_row)
@@ -108,8 +109,12 @@ def _look_at_all(
     t = question.t
 
     def look_at(some: slice) -> list[tuple[Indices, int]]:
-        looks = ((part, _look(job, _on_host(job, state, part), between[1], source, t)) for part in parts[some])
-        return [_settle(job, rows, look, part, found) for part, look in looks]
+        settled = []
+        for part in parts[some]:
+            theirs = source if len(parts) == 1 else source.rows(np.arange(part.start, part.stop))
+            look = _look(job, _on_host(job, state, part), between[1], theirs, t)
+            settled.append(_settle(job, rows, look, part, found))
+        return settled
 
     size = len(rows) * t * job.groups * len(job.factor.free)
     by_thread = in_parts(look_at, len(parts), min(len(parts), threads(size)))
@@ -136,7 +141,11 @@ def _begin(job: Job, question: Question, rows: Indices) -> Any:
         x, weights = job.rows, question.weights
         if len(rows) < len(x):
             x, weights = x[rows], weights[rows]
-        sums = gradient_sums(x.astype(job.dtype), job.factor.free, weights, job.groups, moments=job.design.is_net)
+        slopes = getattr(job.method, "control", None) is not None
+        sums = gradient_sums(
+            x.astype(job.dtype), job.factor.free, weights, job.groups,
+            moments=job.design.is_net, slopes=slopes, is_shared=job.is_shared,
+        )  # fmt: skip
         return Summed(sums, job.factor, t)
     return job.method.start(len(rows) * t, job.groups, job.seen, is_shared=job.is_shared)
 
@@ -186,7 +195,7 @@ def _parts(
 def _on_host(job: Job, state: Any, part: slice) -> Any:
     """The state of some rows as the method knows it: as it is, or fetched from the model."""
     method: Any = job.method  # one that is FromSums, else sums would not have been asked for
-    return method.gather(state.sums.totals(part)) if isinstance(state, Summed) else state
+    return method.gather(state.totals(part)) if isinstance(state, Summed) else state
 
 
 def _ask_again(job: Job, question: Question, rows: Indices, source: Source, between: tuple[int, int]) -> None:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ._types import Array, Indices, Points
-from .alignment import Turns, leading_directions, pilot_count, quotients, with_curves, with_steps
+from .alignment import Turns, leading_directions, pilot_count, quotients, with_steps
 from .designs import Chunk, Stream, pilot_draws
 from .estimators import Estimate, GroupedDraws
+from .estimators.both import combined
 from .job import Job, Question, evaluate
 
 
@@ -48,15 +49,22 @@ class Source:
 
     def seen(self, draws: GroupedDraws) -> GroupedDraws:
         """Draws as the estimator sees them."""
-        return GroupedDraws(with_curves(draws.z), is_shared=draws.is_shared) if self.job.has_curves else draws
+        if not self.job.has_curves:
+            return draws
+        return GroupedDraws(self.job.curves.beside(draws.z), is_shared=draws.is_shared)
 
     def turned(self, estimate: Estimate, t: int) -> Estimate:
         """Slopes along the features, where an estimator has seen draws as they were before they were turned."""
-        if self.turns is None or self.job.method.needs == "gradients":
+        has_gradients = self.job.method.needs == "gradients"
+        if self.turns is None or (has_gradients and estimate.slopes is None):
             return estimate
         factor = self.job.factor
-        d = len(factor.free)
         turns = self.turns.rows(np.repeat(np.arange(len(self.turns.inward)), t))
+        if estimate.slopes is not None:
+            said = combined(turns.back(factor.whiten(estimate.pseudo)), estimate.slopes)
+            pseudo = factor.unwhiten(turns.of(said))
+            return dataclasses.replace(estimate, values=pseudo.mean(axis=1), pseudo=pseudo)
+        d = len(factor.free)
         return dataclasses.replace(
             estimate,
             values=factor.unwhiten(turns.of(estimate.values[:, None, :d])[:, 0]),

@@ -116,6 +116,8 @@ class Estimate:
     """(r,) standard deviation of the model over the points that were evaluated: the scale of its slopes"""
     selected: Array | None = None
     """(r, d) share of the fits without one group that kept each feature; None where features are not selected"""
+    slopes: Array | None = None
+    """(r, g, d) what the values in each group say of the slope, in units of draws before they were turned"""
 
 
 class State(Protocol):

@@ -137,9 +137,19 @@ class TorchModel:
                 gradients.append(self._native(gradient))
         return self._native(out.detach()), gradients
 
-    def gradient_sums(self, rows: Points, free: Indices, weights: Array, groups: int, *, moments: bool) -> TorchSums:
+    def gradient_sums(
+        self,
+        rows: Points,
+        free: Indices,
+        weights: Array,
+        groups: int,
+        *,
+        moments: bool,
+        slopes: bool = False,
+        is_shared: bool = True,
+    ) -> TorchSums:
         """Empty sums of gradients around rows (r, d), on the device."""
-        return TorchSums(self, rows, free, weights, groups, moments=moments)
+        return TorchSums(self, rows, free, weights, groups, moments=moments, slopes=slopes, is_shared=is_shared)
 
     def _tensor(self, array: Any) -> Any:
         contiguous = np.ascontiguousarray(array, dtype=self.dtype)

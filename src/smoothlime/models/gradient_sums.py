@@ -78,6 +78,10 @@ class Totals:
     """Draws of each row behind the moments"""
     moments: Array | None
     """(2, r, f) Σ∇f and Σ(∇f)² over those draws, where they were asked for"""
+    cross: Array | None = None
+    """(r, g, f) Σ step·(f − pivot), of steps before they were turned, where slopes were asked for"""
+    total: Array | None = None
+    """(1 or r, g, f) Σ step, likewise; once where rows share their steps"""
 
 
 class GradientBatch(Protocol):
@@ -151,8 +155,21 @@ class GradientSums(Protocol):
 class SumsGradients(Differentiable, Protocol):
     """A model that can add up gradients by itself."""
 
-    def gradient_sums(self, rows: Points, free: Indices, weights: Array, groups: int, *, moments: bool) -> GradientSums:
-        """Empty sums around rows (r, d) in the model's type, for weights (r, t, k); perhaps with second moments."""
+    def gradient_sums(
+        self,
+        rows: Points,
+        free: Indices,
+        weights: Array,
+        groups: int,
+        *,
+        moments: bool,
+        slopes: bool = False,
+        is_shared: bool = True,
+    ) -> GradientSums:
+        """Empty sums around rows (r, d) in the model's type, for weights (r, t, k).
+
+        Perhaps with second moments of gradients, and with products of values and steps, that rows share or not.
+        """
         ...
 
 

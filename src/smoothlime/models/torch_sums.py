@@ -50,9 +50,19 @@ class TorchSums:
     """Sums over groups of draws, for r rows and t targets."""
 
     def __init__(
-        self, model: TorchModel, rows: Points, free: Indices, weights: Array, groups: int, *, moments: bool
+        self,
+        model: TorchModel,
+        rows: Points,
+        free: Indices,
+        weights: Array,
+        groups: int,
+        *,
+        moments: bool,
+        slopes: bool = False,
+        is_shared: bool = True,
     ) -> None:
         self.model = model
+        self.is_shared = is_shared
         self.torch = torch = model.torch
         self._native = torch.float64 if model.dtype == np.float64 else torch.float32
         self.rows = torch.from_numpy(np.ascontiguousarray(rows)).to(model.device)
@@ -74,6 +84,8 @@ class TorchSums:
         self.value_first, self.value_second = ([zeros(r, groups) for _ in range(t)] for _ in range(2))
         self.first = [zeros(r, groups, len(free)) for _ in range(t)]
         self.moments = [zeros(2, r, len(free)) for _ in range(t)] if moments else []
+        self.cross = [zeros(r, groups, len(free)) for _ in range(t)] if slopes else []
+        self.total = zeros(1 if is_shared else r, groups, len(free)) if slopes else None
         self.unseen = zeros()  # sums that nobody wants, but they must be finite: other outputs, features held fixed
         self.is_begun = np.zeros(r, dtype=np.bool_)
         self.some = np.zeros(r, dtype=np.intp)
@@ -124,7 +136,7 @@ class TorchSums:
         Fresh memory for each batch would have to be fetched from the system again and again, which on a processor takes
         as long as filling it.
         """
-        x = self.rows[rows]
+        x, own = self.rows[rows], steps
         r, d = x.shape
         _, b, g, f = steps.shape
         shift = None if turns is None else self._shift(steps.reshape(-1, b * g, f), turns)
@@ -142,7 +154,7 @@ class TorchSums:
         self.torch.add(x, steps.reshape(-1, b * g // wide, wide * d), out=points.view(r, b * g // wide, wide * d))
         if shift is not None:
             points.view(r, b * g, d).baddbmm_(*shift)
-        return TorchBatch(self, Place(rows, groups, b), points.view(r * b * g, d))
+        return TorchBatch(self, Place(rows, groups, b), points.view(r * b * g, d), own if self.cross else None)
 
     def _shift(self, steps: Any, turns: Turns) -> tuple[Any, Any]:
         """What turning adds to steps (1 or r, n, f), as a product of (r, n, k) and (r, k, f)."""
@@ -179,15 +191,18 @@ class TorchSums:
         self.rows = self.rows[kept]
         if len(self.weights) > 1:
             self.weights = self.weights[at_home]
-        for kept_by_row in (self.pivot, self.value_first, self.value_second, self.first):
+        for kept_by_row in (self.pivot, self.value_first, self.value_second, self.first, self.cross):
             kept_by_row[:] = [each[at_home] for each in kept_by_row]
+        if self.total is not None and not self.is_shared:
+            self.total = self.total[at_home]
         self.moments = [each[:, at_home] for each in self.moments]
         self.is_begun, self.some = self.is_begun[rows], self.some[rows]
 
     def merge(self) -> None:
         """Make one group of each two."""
         self._add_waiting()
-        for sums in (*self.value_first, *self.value_second, *self.first):
+        totals = () if self.total is None else (self.total,)
+        for sums in (*self.value_first, *self.value_second, *self.first, *self.cross, *totals):
             half = sums.shape[1] // 2
             sums[:, :half] = sums[:, 0::2] + sums[:, 1::2]
             sums[:, half:] = 0.0
@@ -203,7 +218,7 @@ class TorchSums:
         """The sums of some rows, rows × targets: on the host, but those by group where they can stay."""
         self._add_waiting()
         first = self._rows(self.first, rows)
-        stays = self.keeps_groups and first.numel() >= WORTH_KEEPING
+        stays = self.keeps_groups and first.numel() >= WORTH_KEEPING and not self.cross
         values, squares = (self._rows(each, rows) for each in (self.value_first, self.value_second))
         return Totals(
             pivot=self._rows(self.pivot, rows).cpu().numpy(),
@@ -212,7 +227,16 @@ class TorchSums:
             first=TorchGroupSums(self.torch, first) if stays else first.cpu().numpy(),
             some=int(self.some[rows].max()),
             moments=self._moments(rows),
+            cross=self._rows(self.cross, rows).cpu().numpy() if self.cross else None,
+            total=self._total(rows),
         )
+
+    def _total(self, rows: slice) -> Array | None:
+        """Σ step, for rows × targets where rows have steps of their own."""
+        if self.total is None:
+            return None
+        total = self.total if self.is_shared else self.total[rows].repeat_interleave(len(self.first), dim=0)
+        return np.asarray(total.cpu().numpy())
 
     def _moments(self, rows: slice) -> Array | None:
         if not self.moments:
@@ -239,7 +263,11 @@ class TorchSums:
             return
         first, last = self._waiting[0], self._waiting[-1]
         rows, groups = slice(first.place.rows.start, last.place.rows.stop), first.place.groups
-        self._add_values(rows, groups, first.place.b, self._together([each.out for each in self._waiting]))
+        steps = None
+        if first.steps is not None:
+            steps = first.steps if self.is_shared else self._together([each.steps for each in self._waiting])
+            self._add_steps(rows, groups, steps)
+        self._add_values(rows, groups, first.place.b, self._together([each.out for each in self._waiting]), steps)
         for i in range(len(self.first)):
             total = self._at_home(self._together([each.sums[i] for each in self._waiting]))
             if self.free is not None:
@@ -252,8 +280,17 @@ class TorchSums:
         self.some[rows] += first_few(first.place.b) * first.place.g
         self._waiting.clear()
 
-    def _add_values(self, rows: slice, groups: slice, b: int, out: Any) -> None:
-        """Σ(f − pivot) and Σ(f − pivot)² by group, where f is a target's sum of outputs (n, k) by weight."""
+    def _add_steps(self, rows: slice, groups: slice, steps: Any) -> None:
+        """Σ step by group, of steps (1 or r, b, g, f); those that rows share count with the first of the rows."""
+        assert self.total is not None
+        if not self.is_shared or rows.start == 0:
+            self.total[slice(1) if self.is_shared else rows, groups].add_(self._at_home(over_draws(steps)))
+
+    def _add_values(self, rows: slice, groups: slice, b: int, out: Any, steps: Any = None) -> None:
+        """Σ(f − pivot) and Σ(f − pivot)² by group, where f is a target's sum of outputs (n, k) by weight.
+
+        And Σ step·(f − pivot), where steps (1 or r, b, g, f) are given.
+        """
         self.unseen.add_(self._at_home(out.sum()))  # a product with weight 0 may or may not see what is not finite
         r, g = rows.stop - rows.start, groups.stop - groups.start
         for i in range(len(self.first)):
@@ -268,6 +305,8 @@ class TorchSums:
             centred = scalars - pivot.to(scalars.device, scalars.dtype).view(r, 1, 1)
             self.value_first[i][rows, groups].add_(self._at_home(over_draws(centred)))
             self.value_second[i][rows, groups].add_(self._at_home(over_draws(centred.square())))
+            if steps is not None:
+                self.cross[i][rows, groups].add_(self._at_home(_products(centred, steps)))
 
     def _at_home(self, tensor: Any) -> Any:
         """A tensor where the sums are: almost always where it is."""
@@ -287,6 +326,8 @@ class TorchBatch:
     sums: TorchSums
     place: Place
     points: Any
+    steps: Any
+    """(1 or r, b, g, f) before they were turned, where products with them are wanted"""
 
     def __len__(self) -> int:
         """Count of points."""
@@ -310,7 +351,7 @@ class TorchBatch:
         by_draw = [each.reshape(r, place.b, place.g * d) for each in found]
         totals = [over_draws(each).view(r, place.g, d) for each in by_draw]
         few = [each[:, : first_few(place.b)].reshape(r, -1, d) for each in by_draw] if sums.moments else []
-        sums.add(Answer(place, out, totals, [self._moments(each) for each in few]))
+        sums.add(Answer(place, out, totals, [self._moments(each) for each in few], self.steps))
 
     def _moments(self, gradients: Any) -> Any:
         """Σ∇f and Σ(∇f)² over some draws, (2, r, f), in float64."""
@@ -345,6 +386,7 @@ class Answer:
     out: Any
     sums: list[Any]
     moments: list[Any]
+    steps: Any
 
 
 def over_draws(terms: Any) -> Any:
@@ -352,3 +394,10 @@ def over_draws(terms: Any) -> Any:
     if terms.shape[1] <= SHORT:
         return terms.sum(dim=1)
     return sum(run.sum(dim=1).double() for run in terms.split(SHORT, dim=1))
+
+
+def _products(centred: Any, steps: Any) -> Any:
+    """Σ step·value over b, (r, g, f), for values (r, b, g) and steps (1 or r, b, g, f)."""
+    if len(steps) == 1:  # one matrix product for each group
+        return (centred.permute(2, 0, 1) @ steps[0].transpose(0, 1).to(centred.dtype)).transpose(0, 1)
+    return (centred[..., None] * steps).sum(dim=1)
