@@ -248,9 +248,8 @@ def prepare(
     stopping = Stopping(looks, *_tolerances(rtol, atol), check_fraction(confidence, "confidence"))
     check_choice(draws, "draws", ("shared", "independent"))
     evaluation = Evaluation(adapted if controlled is None else controlled.margins.model, size)
-    at_rows = rows.astype(dtype)
-    answers = evaluation.values(at_rows, _row_name)
-    evaluation.check_repeatable(at_rows, answers, _row_name)
+    answers = evaluation.values(rows.astype(dtype), _row_name)
+    evaluation.check_repeatable(rows.astype(dtype), answers, _row_name)  # the first may be spoilt by now
     predictions = answers if controlled is None else controlled.predictions
     _warn_if_blurred(subject)
     return Job(
