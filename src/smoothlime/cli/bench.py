@@ -36,8 +36,19 @@ PICTURES = (".svg", ".png", ".pdf")
 @click.option("--background", help="File whose columns give the standard deviations instead of those of --data.")
 @click.option("--raw-units", is_flag=True, help="Take --sigma in the units of the features instead.")
 @click.option("--fixed", help="Columns to hold fixed, separated by commas, besides those that hold no numbers.")
-@click.option("--method", "methods", multiple=True, help="Only this method; may be given several times.")
-@click.option("--design", "designs", multiple=True, help="Only this design; may be given several times.")
+@click.option(
+    "--method",
+    "methods",
+    multiple=True,
+    help="Only this method: smoothgrad, clime, curves (C-LIME with curves), differences, controlled (differences with"
+    " the exact margin of a boosted classifier as control), stein or lime; may be given several times.",
+)
+@click.option(
+    "--design",
+    "designs",
+    multiple=True,
+    help="Only this design: iid, antithetic, orthogonal, sobol, aligned or differences; may be given several times.",
+)
 @click.option("--draws", help="Numbers of draws per row, separated by commas; 64 to 4096 by doubling by default.")
 @click.option("--repeats", type=int, default=8, show_default=True, help="Runs from different seeds, for each.")
 @click.option("--seed", type=int, default=0, show_default=True)
