@@ -21,6 +21,7 @@ from .explain import explain, prepare
 from .explanation import Explanation, around
 from .job import Job
 from .models import Differentiable, resolve_target
+from .settings import Settings
 
 DRAWS = (64, 128, 256, 512, 1_024, 2_048, 4_096)
 LARGER = 16
@@ -209,7 +210,7 @@ def _take_up(model: Any, X: Any, question: dict[str, Any], seed: int) -> _Subjec
 
 
 def _prepare(model: Any, X: Any, question: dict[str, Any], method: str, seed: int) -> Job:
-    return prepare(model, X, **question, method=METHODS[method], max_samples=10**9, seed=seed)
+    return prepare(model, X, Settings(max_samples=10**9, seed=seed), **question, method=METHODS[method])
 
 
 def _tried(methods: Sequence[str], subject: _Subject) -> list[str]:

@@ -23,6 +23,7 @@ LAYERS = [
     {"estimators", "exact"},
     {
         "choices",
+        "settings",
         "controlled",
         "job",
         "sources",

@@ -14,6 +14,7 @@ from ..estimators import Estimator
 from ..explain import prepare
 from ..models import resolve_target
 from ..sampling import run
+from ..settings import Settings
 from ..subject import take_up
 from .lipschitz import certify
 
@@ -102,10 +103,10 @@ def robustness(
 
     def largest(n: int, mode: Literal["shared", "independent"]) -> Array:
         # draws that are turned to each row would not be shared
+        settings = Settings(n_samples=n, draws=mode, seed=seed, batch_size=batch_size)
         job = prepare(
-            adapted, everyone, method=method, sigma=around, target=target, n_samples=n, design=design, draws=mode,
-            seed=seed, batch_size=batch_size, may_turn=False,
-        )  # fmt: skip
+            adapted, everyone, settings, method=method, sigma=around, target=target, design=design, may_turn=False
+        )
         (e,) = run(job, resolve_target(target, job.outputs, job.predictions), progress)
         slopes = (e.values if units == "raw" else e.standardised)[:, factor.free].reshape(r, k + 1, -1)
         apart = slopes[:, 1:] - slopes[:, :1]
