@@ -80,8 +80,9 @@ def explain(
     output
         For classifiers: explain the probability or the margin. Functions and torch modules are taken as they are.
     n_samples
-        A fixed number of draws per row, rounded up to whole blocks of the design: for `"aligned"` to 16 times a power
-        of two, for `"sobol"` to 8 times one. Without it, each row is drawn until its error is good enough:
+        A fixed number of draws per row, rounded up to whole blocks of the design: for `"aligned"`, which `"auto"`
+        mostly takes from 256 on, and `"sobol"` to a power of two (257 to 512), from 16 and 8 on. The result's
+        `n_samples` is the number used. Without it, each row is drawn until its error is good enough:
     rtol, atol
         The L2 error of the standardised slopes is at most max(atol, rtol·‖w‖). `atol="auto"` is 1% of the standard
         deviation of the model over the neighbourhood.
