@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -88,7 +89,10 @@ def robustness(
     True
     """
     subject = take_up(model, X, sigma=sigma, output=None)
-    rows, factor, around, adapted = subject.rows, subject.factor, subject.neighbourhood, subject.model
+    rows, factor, adapted = subject.rows, subject.factor, subject.model
+    # by position: neighbours come as an array, which has no names
+    held = np.setdiff1d(np.arange(rows.shape[1]), factor.free)
+    around = dataclasses.replace(subject.neighbourhood, fixed=tuple(held.tolist()))
     check_choice(units, "units", ("standardised", "raw"))
     if norm not in (1, 2):
         msg = f"norm must be 1 or 2; got {norm!r}"
