@@ -96,8 +96,8 @@ def test_draws_that_are_too_few_for_everything_are_refused_before_the_work(folde
     done = bench(folder, "curved", "--draws", "2,4", *only, "--plot", str(folder / "errors.svg"))
     assert done.exit_code == 2, done.output
     assert done.stderr == (
-        "smoothlime: draws must go up to at least 8 on 3 features, which is what clime with iid draws needs for slopes"
-        " with error bars, and nothing else needs fewer; got 2, 4\n"
+        "smoothlime: --draws must go up to at least 8 on 3 features, which is what clime with iid draws needs for"
+        " slopes with error bars, and nothing else needs fewer; got 2, 4\n"
     )
     assert not (folder / "errors.svg").exists()
 

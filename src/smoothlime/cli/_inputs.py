@@ -69,6 +69,18 @@ def ask(
     return Asked(loaded, adapted, rows, around, target_of(target, adapted.outputs))
 
 
+def check_file(path: str | None, endings: tuple[str, ...], option: str) -> None:
+    """Refuse a file that could not be written: asked before the work, not after it."""
+    from ..io.files import check_writable
+
+    if path is None:
+        return
+    if Path(path).suffix.lower() not in endings:
+        msg = f"{option} must end in {' or '.join(endings)}; got {path!r}"
+        raise InvalidArgument(msg)
+    check_writable(path)
+
+
 def load_model(spec: str, path: str | None) -> Any:
     """The object that `module:attribute` names; `path` is a folder to look for the module in, besides the usual."""
     module_name, separator, attribute = spec.partition(":")
