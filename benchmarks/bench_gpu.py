@@ -6,8 +6,7 @@ as a ratio to it: the median over rounds, and the interquartile range.
 
 - pictures: a network like ResNet-50 and one like ViT-B/16, with random weights, 3 × 224 × 224 pixels as 150,528
   features, 1 row × 256 draws. Also in bfloat16 (with its error beside float32) and compiled, each beside the bare
-  network in the same form. `making the draws` is the part of it that the processor does alone: where it takes longer
-  than the bare network it is what `explain` waits for.
+  network in the same form.
 - rows: a 15-10-10-2 ELU network, 100,000 rows × 64 draws; one: the same, 1 row × 1,024 draws.
 - captum's NoiseTunnel over Saliency with as many draws, where captum is installed.
 
@@ -50,7 +49,6 @@ try:
 except ModuleNotFoundError:
     sys.path.insert(0, str(HERE.parent / "src"))  # not installed: from the folder beside this one
     import smoothlime as sl
-from smoothlime.designs import DESIGNS  # noqa: E402 (only now is it sure where smoothlime is)
 
 HAS_CARD = torch.cuda.is_available()
 DEVICE = torch.device("cuda" if HAS_CARD else "cpu")
@@ -191,18 +189,6 @@ def explain(model: Any, x: np.ndarray, draws: int, **settings: Any) -> Job:
     )  # fmt: skip
 
 
-def drawing(d: int, draws: int) -> Job:
-    """What the processor does alone: the first of each pair of steps, in float32."""
-
-    def job() -> None:
-        stream, factor = DESIGNS[DESIGN].stream(d, SEED), sl.Neighbourhood(SIGMA).factor(d)
-        for _ in range(0, draws, 64):
-            z = stream.take_firsts(min(64, draws))
-            factor.write_steps(z, np.empty(z.shape, dtype=np.float32))
-
-    return job
-
-
 def captum(net: nn.Module, x: np.ndarray, draws: int, size: int) -> Job | None:
     """NoiseTunnel over Saliency, batched; None where captum is not installed."""
     try:
@@ -246,7 +232,6 @@ def pictures(name: str, network: Any, sizes: Sizes, options: argparse.Namespace)
         "explain": explain(net, x, sizes.draws),
         "explain, the same batches": explain(net, x, sizes.draws, batch_size=size),
         "explain, iid": explain(net, x, sizes.draws, design="iid"),
-        "making the draws": drawing(d, sizes.draws),
         "captum": captum(net, x, sizes.draws, size),
     }
     records = timed(name, jobs, options.rounds, batch_size=size, **facts)

@@ -24,6 +24,7 @@ TABLES: dict[str, tuple[str, Callable[[Sequence[Any]], str]]] = {
     "error-all": ("error", tables.error_long),
     "error-peers": ("error", tables.peers),
     "error-worst": ("error", tables.worst),
+    "intervals": ("intervals", tables.intervals),
     "time": ("time", tables.time_table),
     "stability": ("stability", tables.stability),
     "overhead": ("overhead", tables.overhead_short),

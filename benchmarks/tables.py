@@ -18,6 +18,8 @@ NEVER_WORSE = 1.05
 """What is allowed to a default, as a ratio of errors to those of independent draws."""
 FIRST_HONEST = 256
 """Draws from which on that is asked."""
+HOLDS = {"coverage": 0.93, "worst": 0.9}
+"""What is asked of 95% intervals: on average over rows, and on the worst row."""
 KINDS = {"gradients": "gradients", "values": "predictions", "trees": "its trees"}
 
 
@@ -109,6 +111,43 @@ def worst(records: Sequence[Record], most: int = 8) -> str:
         f"{table}\n\nOf {len(found)} comparisons at {FIRST_HONEST} draws or more, {len(above)} are more than"
         f" {NEVER_WORSE - 1:.0%} worse than independent draws by more than two standard errors; the largest are shown."
     )
+
+
+def intervals(records: Sequence[Record]) -> str:
+    """Coverage of 95% intervals, on average and on the worst row, their honesty and width, at each number of draws."""
+    counts = [draws for (draws,) in groups(records, "draws")]
+    lines = [
+        (
+            workload, variance, KINDS[kind],
+            *(cell for each in of(records, workload=workload, variance=variance, kind=kind) for cell in _held(each)),
+        )
+        for workload, variance, kind in groups(records, "workload", "variance", "from")
+    ]  # fmt: skip
+    heads = [f"{what}, {draws:,}" for draws in counts for what in ("% held", "worst row", "bars / errors", "width")]
+    short_of = {name: sum(_is_short(each, name) for each in records) for name in HOLDS}
+    judged, rows = (sum(each[name] for each in records) for name in ("rows_judged", "rows"))
+    seeds = " and ".join(f"{of(records, draws=draws)[0]['seeds']} at {draws:,}" for draws in counts)
+    return (
+        f"{markdown(('model', 'σ²', 'from', *heads), lines)}\n\nSeeds: {seeds} draws. Of {len(records)} lines,"
+        f" {short_of['coverage']} hold less than {HOLDS['coverage']:.0%} on average and {short_of['worst']} less than"
+        f" {HOLDS['worst']:.0%} on the worst row (bold). The truth is known well enough to judge {judged:,} of {rows:,}"
+        f" rows; [k] marks lines where only k rows are judged."
+    )
+
+
+def _held(record: Record) -> tuple[str, ...]:
+    """Coverages in per cent with the rows behind them, bold where they are too low; bars over errors; width."""
+    some = "" if record["rows_judged"] == record["rows"] else f" [{record['rows_judged']}]"
+    if not record["rows_judged"]:
+        return (some.strip(), "", "", "")
+    percent = {name: f"{100 * record[name]:.1f}" for name in HOLDS}
+    held = [f"**{percent[name]}**" if _is_short(record, name) else percent[name] for name in HOLDS]
+    return held[0] + some, held[1], f"{record['bars']:.2f}", f"{short(100 * record['width'])}%"
+
+
+def _is_short(record: Record, name: str) -> bool:
+    """Whether a coverage is less than what is asked."""
+    return record["rows_judged"] > 0 and record[name] < HOLDS[name]
 
 
 def time_table(records: Sequence[Record]) -> str:

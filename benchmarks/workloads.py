@@ -29,8 +29,18 @@ class Truth:
 
     slopes: np.ndarray
     how: str
-    relative_error: float
-    """Standard error of the slopes over their length: the median over rows. 0 for a closed form."""
+    standard_error: np.ndarray
+    """(r, d). 0 for a closed form."""
+
+    @property
+    def relative_error(self) -> float:
+        """Standard error of the slopes over their length: the median over rows."""
+        return float(np.median(np.linalg.norm(self.standard_error, axis=1) / np.linalg.norm(self.slopes, axis=1)))
+
+    @classmethod
+    def exact(cls, slopes: np.ndarray) -> Truth:
+        """Slopes from a closed form."""
+        return cls(slopes, "closed form", np.zeros_like(slopes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,8 +148,7 @@ def _network(name: str, net: Any, data: Dataset, draws: int) -> Workload:
             module, rows, method="smoothgrad", design="sobol", n_samples=draws, sigma=variance**0.5, seed=10_000,
             progress=False, **arguments,
         )  # fmt: skip
-        relative = np.linalg.norm(e.standard_error, axis=1) / np.linalg.norm(e.values, axis=1)
-        return Truth(e.values, f"{draws:,} scrambled Sobol' gradients", float(np.median(relative)))
+        return Truth(e.values, f"{draws:,} scrambled Sobol' gradients", e.standard_error)
 
     return Workload(
         name, rows, truth, module, ValuesOnly(module), arguments, module, np.asarray(data.x_train, dtype=np.float64)
@@ -167,7 +176,7 @@ def _tree(name: str, model: Any, data: Dataset, arguments: dict[str, Any]) -> Wo
     @cache
     def truth(variance: float) -> Truth:
         e = sl.explain(model, rows, method="exact", sigma=variance**0.5, progress=False, **arguments)
-        return Truth(e.values, "closed form", 0.0)
+        return Truth.exact(e.values)
 
     return Workload(name, rows, truth, None, model, arguments, x_train=data.x_train, is_tree=True)
 
@@ -217,7 +226,7 @@ class Sum:
         def found(variance: float) -> Truth:
             around = sl.Neighbourhood(variance**0.5)
             slopes = sum(w * part.slopes(rows, around) for w, part in zip(self.weights, self.parts, strict=True))
-            return Truth(np.asarray(slopes), "closed form", 0.0)
+            return Truth.exact(np.asarray(slopes))
 
         return found
 

@@ -32,7 +32,7 @@ import numpy as np
 from ._parallel import in_parts, threads
 from ._types import Array
 from .errors import InvalidArgument
-from .normals import standard_normal
+from .normals import Run, Sequence, normals
 
 GROUPS = 32
 """Independent groups of draws behind a standard error."""
@@ -67,11 +67,14 @@ class Key:
     seed: int
     row: int | None
 
-    def generator(self, purpose: int) -> np.random.Generator:
-        """A generator for one purpose, independent of all others."""
+    def seed_for(self, purpose: int) -> np.random.SeedSequence:
+        """A seed for one purpose, independent of all others."""
         key = (0,) if self.row is None else (1, self.row)
-        sequence = np.random.SeedSequence(self.seed, spawn_key=(*key, purpose))
-        return np.random.Generator(np.random.PCG64(sequence))
+        return np.random.SeedSequence(self.seed, spawn_key=(*key, purpose))
+
+    def generator(self, purpose: int) -> np.random.Generator:
+        """A generator for one purpose."""
+        return np.random.Generator(np.random.PCG64(self.seed_for(purpose)))
 
 
 class Stream:
@@ -102,6 +105,17 @@ class Stream:
         assert self.is_paired
         assert n % 2 == len(self._second) == 0
         return self._next(n // 2)
+
+    @property
+    def can_be_made_elsewhere(self) -> bool:
+        """Whether `run` says what draws are."""
+        return isinstance(self._units, Plain)
+
+    def run(self, n: int) -> Run:
+        """Which numbers the next n draws are, or the first of each pair, for somebody else to make."""
+        assert isinstance(self._units, Plain)
+        assert len(self._rest) == len(self._second) == 0
+        return self._units.run(n // 2 if self.is_paired else n)
 
     def _next(self, n: int) -> Array:
         missing = n - len(self._rest)
@@ -162,16 +176,17 @@ class Chunk:
 
     def by_group(self, z: Array) -> Array:
         """Draws (n, d) in sequence order as (g, b, d), group by group."""
-        return self._rounds(z).transpose(1, 0, 2, 3).reshape(self.count, -1, z.shape[-1])
+        by_group: Array = self._rounds(z).transpose(1, 0, 2, 3).reshape(self.count, -1, z.shape[-1])
+        return by_group
 
-    def by_turn(self, z: Array) -> Array:
+    def by_turn(self, z: Any) -> Any:
         """Draws in sequence order as (rounds, block, g, d), the same draw of each group side by side: a view.
 
-        Of all n draws, or of the first of each pair: blocks are then half as long.
+        Of all n draws, or of the first of each pair: blocks are then half as long. An array or a tensor.
         """
-        return self._rounds(z).transpose(0, 2, 1, 3)
+        return self._rounds(z).swapaxes(1, 2)
 
-    def _rounds(self, z: Array) -> Array:
+    def _rounds(self, z: Any) -> Any:
         return z.reshape(-1, self.count, self.block * len(z) // self.n, z.shape[-1])
 
 
@@ -223,14 +238,26 @@ class Design:
         return Layout(block, GROUPS)
 
 
-def _iid(d: int, key: Key) -> tuple[Units, int]:
-    normal = key.generator(0)
-    return (lambda m: standard_normal(normal, (m, d))), 1
+class Plain:
+    """Units of independent draws, one after the other."""
+
+    def __init__(self, d: int, key: Key) -> None:
+        self._d = d
+        self._sequence = Sequence.of(key.seed_for(0))
+        self._position = 0
+
+    def __call__(self, m: int) -> Array:
+        """The next m draws, (m, d)."""
+        return normals(self.run(m)).reshape(m, self._d)
+
+    def run(self, m: int) -> Run:
+        """Which numbers the next m draws are, for somebody else to make."""
+        start, self._position = self._position, self._position + m * self._d
+        return Run(self._sequence, start, self._position)
 
 
-def _antithetic(d: int, key: Key) -> tuple[Units, int]:
-    normal = key.generator(0)
-    return (lambda m: standard_normal(normal, (m, d))), 1
+def _plain(d: int, key: Key) -> tuple[Units, int]:
+    return Plain(d, key), 1
 
 
 def _orthogonal(extra_degrees: int) -> Callable[[int, Key], tuple[Units, int]]:
@@ -339,8 +366,8 @@ def _mirror(z: Array) -> Array:
 DESIGNS = {
     design.name: design
     for design in (
-        Design("iid", lambda d: 1, _iid),
-        Design("antithetic", lambda d: 2, _antithetic, is_paired=True),
+        Design("iid", lambda d: 1, _plain),
+        Design("antithetic", lambda d: 2, _plain, is_paired=True),
         Design("orthogonal", lambda d: 2 * d, _orthogonal(0), is_paired=True),
         Design("sobol", lambda d: 1, _sobol(SCRAMBLES), is_net=True),
         Design("aligned", lambda d: 1, _sobol(1), is_net=True, is_aligned=True),

@@ -17,7 +17,7 @@ from .estimators import Estimator, Lime
 from .exact import Exact
 from .exactly import Exactly, find_exactly
 from .explanation import Explanation
-from .job import Job
+from .job import Job, row_name
 from .models import Evaluation, model_dtype, resolve_target
 from .models.evaluation import automatic_batch_size
 from .models.targets import every_output, output_names, range_of
@@ -26,6 +26,9 @@ from .sampling import run
 from .settings import Settings
 from .subject import Subject, take_up
 from .uncertainty.stopping import FIRST_LOOK, Stopping, plan_looks
+
+BLURRED = 1e-3
+"""Spacing of a model's numbers, in neighbourhood standard deviations, from which on slopes lose digits."""
 
 
 def explain(
@@ -197,7 +200,7 @@ def prepare(
     design: str = "auto",
     may_turn: bool = True,
 ) -> Job:
-    """Check every argument, settle every choice, and ask the model for f(x), twice."""
+    """Check every argument, settle every choice, and ask the model for f(x), twice: one that works by itself, later."""
     check_choice(output, "output", ("probability", "margin"))
     subject = take_up(model, X, sigma=sigma, background=background, output=output)
     adapted, rows, factor = subject.model, subject.rows, subject.factor
@@ -233,8 +236,10 @@ def prepare(
     chosen, looks = _budget(estimator, design, d, settings.n_samples, settings.max_samples, may_turn=may_turn)
     stopping = Stopping(looks, settings.rtol, settings.absolute, settings.confidence)
     evaluation = Evaluation(adapted if controlled is None else controlled.margins.model, size)
-    answers = evaluation.values(rows.astype(dtype), _row_name)
-    evaluation.check_repeatable(rows.astype(dtype), answers, _row_name)  # the first may be spoilt by now
+    answers = evaluation.values(rows.astype(dtype), row_name)
+    is_apart = getattr(adapted, "is_apart", False) and hasattr(estimator, "gather")
+    if not is_apart:
+        evaluation.check_repeatable(rows.astype(dtype), answers, row_name)  # the first may be spoilt by now
     predictions = answers if controlled is None else controlled.predictions
     _warn_if_blurred(subject)
     return Job(
@@ -249,6 +254,7 @@ def prepare(
         seed=settings.seed,
         dtype=dtype.name,
         controlled=controlled,
+        to_repeat=[answers] if is_apart else [],
     )
 
 
@@ -325,9 +331,12 @@ def warn_not_converged(explanations: Mapping[str, Explanation]) -> None:
 def _warn_if_blurred(subject: Subject) -> None:
     """A model in few digits cannot tell x from x + step when the step is below the spacing of numbers near x."""
     model, factor, names = subject.model, subject.factor, subject.feature_names
-    epsilon = getattr(model, "epsilon", np.finfo(model_dtype(model)).eps)
-    spacing = epsilon * np.abs(subject.x[:, factor.free]).max(axis=0)
-    blurred = np.flatnonzero(spacing > 1e-3 * factor.std)
+    epsilon: Any = getattr(model, "epsilon", np.finfo(model_dtype(model)).eps)
+    x = subject.x if len(factor.free) == subject.x.shape[1] else subject.x[:, factor.free]
+    if np.max(epsilon) * max(x.max(), -x.min()) <= BLURRED * factor.std.min():  # fine everywhere, seen by one number
+        return
+    spacing = epsilon * np.abs(x).max(axis=0)
+    blurred = np.flatnonzero(spacing > BLURRED * factor.std)
     if len(blurred):
         j = blurred[0]
         msg = (
@@ -335,7 +344,3 @@ def _warn_if_blurred(subject: Subject) -> None:
             f" {spacing[j]:.2g} apart there: slopes lose digits. Raise sigma, centre the feature, or use float64"
         )
         warnings.warn(msg, LostPrecision, stacklevel=4)
-
-
-def _row_name(position: int) -> str:
-    return f"row {position}"

@@ -1,8 +1,8 @@
 """Mean gradients of models that add them up by themselves: the inner part of the loop in `sampling`, and no more.
 
-Draws come from NumPy on the host, as everywhere, so that every device explains the same perturbations. Steps are
-written once, in the model's own type, and go where the model is; from there only sums come back, at a look. While a
-device works by itself, the steps of the next chunk are made.
+Every device explains the same perturbations. Most draws are made on the host: steps are written once, in the model's
+own type, and go where the model is; while a device works by itself, those of the next chunk are made. Long runs of
+plain draws are made by the device, which knows the same numbers (`normals`). Only sums come back, at a look.
 """
 
 from __future__ import annotations
@@ -19,12 +19,16 @@ from .designs import Chunk, Stream
 from .models import Evaluation
 from .models.gradient_sums import GradientSums
 from .neighbourhood import Factor
+from .normals import Run
 from .sources import Source
 
 Item = TypeVar("Item")
 
 FETCHED_BYTES = 2**22
 """Size of the sums that are looked at together: they and what is made of them stay in a processor's cache."""
+
+WORTH_DRAWING = 2**16
+"""Numbers of a chunk from which on a device makes them sooner than they travel."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,35 +48,43 @@ class Summed:
         self.sums.merge()
 
     def parts(self, rows: int, groups: int) -> list[slice]:
-        """Runs of rows whose sums are fetched together."""
+        """Runs of rows whose sums are looked at together."""
+        if self.sums.keeps_groups:
+            return [slice(0, rows)]
         size = max(1, FETCHED_BYTES // (8 * groups * len(self.factor.free) * self.targets))
         return [slice(start, min(rows, start + size)) for start in range(0, rows, size)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Work:
-    """Steps (1 or r, b, g, f) that have been made, and the parts of the rows that take them."""
+    """Steps (1 or r, b, g, f) that have been made, or are to be, and the parts of the rows that take them."""
 
     chunk: Chunk
     parts: Sequence[slice]
-    staged: Any
+    staged: Any = None
+    runs: Sequence[Run] = ()
+    """Of draws, where the device makes them"""
 
 
 def add_draws(
     state: Summed,
     evaluation: Evaluation,
-    chunks: Iterator[Chunk],
+    chunks: Sequence[Chunk],
     source: Source,
     rows: int,
     watch: Progress,
 ) -> None:
     """Add chunks of draws to the sums of all rows: the loop over chunks and, inside, over blocks of rows."""
-    sums = state.sums
-    made = _make(state, evaluation, chunks, source.streams, rows, is_shared=source.job.is_shared)
-    turns = source.step_turns
-    with closing(ahead(made) if sums.is_apart else made) as works:
+    sums, turns = state.sums, source.step_turns
+    is_paired, is_shared = source.streams[0].is_paired, source.job.is_shared
+    made = _make(state, evaluation, chunks, source.streams, rows, is_shared=is_shared)
+    are_many = len(chunks) > 1 or not is_shared
+    with closing(ahead(made) if sums.is_apart and are_many else made) as works:
         for work in works:
-            steps = sums.move(work.staged, is_paired=source.streams[0].is_paired)
+            if work.runs:
+                steps = sums.draw(work.runs, work.chunk, state.factor.lower, is_paired=is_paired)
+            else:
+                steps = sums.move(work.staged, is_paired=is_paired)
             for part in work.parts:
                 evaluation.add_gradients(sums.batch(part, work.chunk.groups, steps, turns and turns.rows(part)))
                 watch.advance((part.stop - part.start) * work.chunk.n)
@@ -90,7 +102,7 @@ def ahead(items: Iterator[Item]) -> Generator[Item]:
 def _make(
     state: Summed,
     evaluation: Evaluation,
-    chunks: Iterator[Chunk],
+    chunks: Sequence[Chunk],
     streams: list[Stream],
     rows: int,
     *,
@@ -100,11 +112,17 @@ def _make(
     for chunk in chunks:
         block = max(1, evaluation.batch_size // chunk.n)
         parts = [slice(start, min(rows, start + block)) for start in range(0, rows, block)]
-        if is_shared:
-            yield Work(chunk, parts, _staged_steps(state, chunk, streams))
-        else:
-            for part in parts:
-                yield Work(chunk, (part,), _staged_steps(state, chunk, streams[part]))
+        for some, theirs in [(parts, streams)] if is_shared else [((part,), streams[part]) for part in parts]:
+            if _is_drawn_there(state, chunk, theirs):
+                yield Work(chunk, some, runs=[stream.run(chunk.n) for stream in theirs])
+            else:
+                yield Work(chunk, some, _staged_steps(state, chunk, theirs))
+
+
+def _is_drawn_there(state: Summed, chunk: Chunk, streams: list[Stream]) -> bool:
+    """Whether the device makes the draws of a chunk, and multiplies them by one number for each feature."""
+    is_possible = state.sums.can_draw and state.factor.is_diagonal and streams[0].can_be_made_elsewhere
+    return is_possible and len(streams) * chunk.n * len(state.factor.free) >= WORTH_DRAWING
 
 
 def _staged_steps(state: Summed, chunk: Chunk, streams: list[Stream]) -> Any:

@@ -5,20 +5,35 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from ._arrays import beside, library, on_host
 from ._types import Array, Indices
+from .models.gradient_sums import Elsewhere
 from .neighbourhood import Factor
-from .uncertainty.jackknife import skewness, skewness_inflation, standard_error, t_quantile
+from .uncertainty.jackknife import once, ratio, skewness, skewness_inflation, standard_error, t_quantile
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """What the errors of all slopes of a row come to, standardised, (r,) each."""
+
+    radius: Array
+    """L2 norm of the half-widths of intervals"""
+    size: Array
+    """L2 norm of the slopes"""
+    fidelity: Array
+    """wᵀΣw / Var f in [0, 1]; what noise adds to wᵀΣw is taken off. A constant model is followed perfectly"""
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
     """What each independent group of draws says of the perturbed features; the source of all standard errors."""
 
-    pseudo: Array
-    """(r, g, f) pseudo-values: see `uncertainty.jackknife`"""
+    said: Array | Elsewhere
+    """(r, g, f) pseudo-values (see `uncertainty.jackknife`), here or where the model is"""
     sizes: Array
     """(r, g) draws in each group; 0 where a row stopped before the group had its turn"""
     resolution: Array
@@ -26,21 +41,33 @@ class Groups:
     row_keys: Indices | None
     """(r,) positions that key each row's own draws; None where all rows share them"""
 
+    @cached_property
+    def pseudo(self) -> Array:
+        """(r, g, f) pseudo-values."""
+        return self.said if isinstance(self.said, np.ndarray) else self.said.fetch()
+
     @property
     def degrees_of_freedom(self) -> Array:
         """(r,) groups drawn, less one."""
-        return (self.sizes > 0).sum(axis=1) - 1.0
+        return np.broadcast_to((once(self.sizes) > 0).sum(axis=1) - 1.0, len(self.sizes))
+
+    @property
+    def standard_error(self) -> Array:
+        """(r, f) jackknife over the groups, never below what the design can resolve."""
+        return on_host(self._errors)
 
     @cached_property
-    def standard_error(self) -> Array:
-        """(r, f) jackknife over the groups, never below what the design can resolve.
+    def _errors(self) -> Any:
+        """The same, where groups are.
 
         Scrambled nets count the points on each side of a step almost alike, so groups may agree and all be off
         by one draw. An error below one draw's share is raised to it; where groups agree still better than
         that, to two and a half shares: somewhat more than one of eight nets off by one draw would show.
         """
-        error = standard_error(self.pseudo, self.sizes)
-        return np.where(error < self.resolution / 4, 2.5 * self.resolution, np.maximum(error, self.resolution))
+        numbers = self.said if isinstance(self.said, np.ndarray) else self.said.numbers
+        error = standard_error(numbers, self.sizes)
+        xp, floor = library(error), beside(error, self.resolution)
+        return xp.where(error < floor / 4, 2.5 * floor, xp.maximum(error, floor))
 
     def half_width(self, values: Array, factor: Factor, miss: float) -> Array:
         """(r, f) half-widths of intervals around slopes (r, f) that each miss with probability `miss`.
@@ -48,23 +75,51 @@ class Groups:
         Student's t times the standard error, widened along the slope itself where the groups are skewed: that
         is the direction in which rare large terms pull.
         """
-        quantile = t_quantile(self.degrees_of_freedom, 1 - miss / 2)
-        slope = factor.whiten(values)
-        size = np.linalg.norm(slope, axis=1, keepdims=True)
-        along = np.divide(slope, size, out=np.zeros_like(slope), where=size > 0)
-        said = (self.pseudo @ factor.steps(along)[:, :, None])[:, :, 0]  # (Lᵀw)·v = w·(Lv)
-        inflation = skewness_inflation(skewness(said, self.sizes), quantile)
-        extra = (inflation**2 - 1)[:, None] * standard_error(said[:, :, None], self.sizes) ** 2
-        return quantile[:, None] * np.sqrt(self.standard_error**2 + extra * factor.unwhiten(along) ** 2)
+        numbers, placed = self._beside(factor)
+        return on_host(self._reach(beside(numbers, values), numbers, placed, miss))
 
-    def fidelity(self, values: Array, variance: Array, errors: Array, factor: Factor) -> Array:
-        """wᵀΣw / Var f in [0, 1]; what noise adds to wᵀΣw is taken off. A constant model is followed perfectly."""
-        noise = factor.whiten(errors)
+    def measure(self, values: Array, variance: Array, factor: Factor, miss: float) -> Measured:
+        """What the errors of slopes (r, f) come to, given the model's variance (r,) over the neighbourhood."""
+        numbers, placed = self._beside(factor)
+        slopes, errors = beside(numbers, values), self._errors_beside(numbers)
+        xp, std = library(numbers), beside(numbers, factor.std) if not factor.is_diagonal else placed.lower
+
+        def length(terms: Any) -> Any:
+            return xp.sqrt((terms * terms).sum(axis=1))
+
+        noise = placed.whiten(errors)
         if not factor.is_diagonal:
             noise = standard_error(factor.whiten(self.pseudo), self.sizes)
-        explained = (factor.whiten(values) ** 2).sum(axis=1) - (noise**2).sum(axis=1)
-        share = np.divide(explained, variance, out=np.where(np.isnan(variance), np.nan, 1.0), where=variance > 0)
-        return np.clip(share, 0.0, 1.0)
+        explained = on_host(length(placed.whiten(slopes)) ** 2 - length(noise) ** 2)
+        known = np.where(np.isnan(variance), np.nan, 1.0)
+        share = np.divide(explained, variance, out=known, where=variance > 0)
+        return Measured(
+            radius=on_host(length(self._reach(slopes, numbers, placed, miss) * std)),
+            size=on_host(length(slopes * std)),
+            fidelity=np.clip(share, 0.0, 1.0),
+        )
+
+    def _beside(self, factor: Factor) -> tuple[Any, Factor]:
+        """What groups say as an array or a tensor, and the factor beside it; on the host where Σ is full."""
+        numbers = self.said if isinstance(self.said, np.ndarray) else self.said.numbers
+        if not factor.is_diagonal:
+            return on_host(numbers), factor
+        return numbers, dataclasses.replace(factor, lower=beside(numbers, factor.lower))
+
+    def _errors_beside(self, numbers: Any) -> Any:
+        return on_host(self._errors) if isinstance(numbers, np.ndarray) else self._errors
+
+    def _reach(self, values: Any, numbers: Any, factor: Factor, miss: float) -> Any:
+        """Half-widths, made where the numbers are."""
+        xp = library(numbers)
+        quantile = beside(numbers, t_quantile(self.degrees_of_freedom, 1 - miss / 2))
+        slope = factor.whiten(values)
+        along = ratio(slope, xp.sqrt((slope * slope).sum(axis=1))[:, None])
+        said = (numbers @ factor.steps(along)[:, :, None])[:, :, 0]  # (Lᵀw)·v = w·(Lv)
+        inflation = skewness_inflation(skewness(said, self.sizes), quantile)
+        extra = (inflation**2 - 1)[:, None] * standard_error(said[:, :, None], self.sizes) ** 2
+        errors = self._errors_beside(numbers)
+        return quantile[:, None] * xp.sqrt(errors**2 + extra * factor.unwhiten(along) ** 2)
 
     def rows(self, kept: Indices) -> Groups:
         """Groups of some of the rows."""
@@ -73,7 +128,7 @@ class Groups:
 
     def times(self, scale: float) -> Groups:
         """Groups of a multiple of the model."""
-        return dataclasses.replace(self, pseudo=scale * self.pseudo, resolution=abs(scale) * self.resolution)
+        return dataclasses.replace(self, said=scale * self.pseudo, resolution=abs(scale) * self.resolution)
 
     def plus(self, other: Groups) -> Groups | None:
         """Groups of a sum of models, or None where the two stand on different draws."""

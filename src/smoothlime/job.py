@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -38,6 +38,8 @@ class Job:
     dtype: str
     controlled: Controlled | None = None
     """Set where `evaluation` asks for margins, and what is explained are probabilities"""
+    to_repeat: list[Array] = field(default_factory=list)
+    """Answers (r, k) at the rows, where they are still to be asked for once more"""
 
     @property
     def asked(self) -> int:
@@ -62,6 +64,11 @@ class Job:
     def groups(self) -> int:
         """Groups of draws."""
         return self.layout(self.stopping.looks[0]).groups
+
+    def repeat(self) -> None:
+        """Ask once more for what is still to be repeated."""
+        while self.to_repeat:
+            self.evaluation.check_repeatable(self.rows.astype(self.dtype), self.to_repeat.pop(), row_name)
 
     def streams(self, rows: Indices) -> list[Stream]:
         """One sequence of draws for all rows, or one for each."""
@@ -125,6 +132,11 @@ class Question:
     def t(self) -> int:
         """Targets."""
         return self.weights.shape[1]
+
+
+def row_name(position: int) -> str:
+    """How complaints name a row of the caller's table."""
+    return f"row {position}"
 
 
 def _plain(terms: int) -> Factor:

@@ -21,6 +21,7 @@ class Look:
     groups: Groups
     values: Array
     radius: Array
+    fidelity: Array
     tolerance: Array
     is_reached: Flags
 
@@ -31,11 +32,11 @@ class Found:
     def __init__(self, rows: int, groups: int, d: int) -> None:
         self.n = np.zeros(rows, dtype=np.intp)
         self.values, self.standard_error, self.resolution = np.zeros((3, rows, d))
-        self.pseudo = np.zeros((rows, groups, d))
+        self.said: Any = np.zeros((rows, groups, d))  # or Elsewhere
         self.sizes = np.zeros((rows, groups))
         self.selected: Array | None = None
         self.directions: Array | None = None
-        self.smoothed, self.variance, self.radius = np.full((3, rows), np.nan)
+        self.smoothed, self.radius, self.fidelity = np.full((3, rows), np.nan)
         self.converged = np.zeros(rows, dtype=np.bool_)
 
     def turn(self, where: Any, directions: Array) -> None:
@@ -47,21 +48,34 @@ class Found:
     def record(self, where: Any, rows: Any, look: Look) -> None:
         """Keep the numbers of `rows` of a look, at positions `where`."""
         estimate, groups = look.estimate, look.groups
+        by_row = {
+            "values": look.values,
+            "standard_error": groups.standard_error,
+            "resolution": groups.resolution,
+            "smoothed": estimate.smoothed,
+            "radius": look.radius,
+            "fidelity": look.fidelity,
+            "converged": look.is_reached,
+        }
         self.n[where] = look.n
-        self.values[where] = look.values[rows]
-        self.standard_error[where] = groups.standard_error[rows]
-        self.resolution[where] = groups.resolution[rows]
-        pseudo = groups.pseudo[rows]
-        if isinstance(where, slice) and pseudo.shape == self.pseudo.shape and pseudo.flags.c_contiguous:
-            self.pseudo = pseudo  # all at once: nothing has to be copied
-        else:
-            self.pseudo[where, : pseudo.shape[1]] = pseudo
-        self.sizes[where, : groups.sizes.shape[1]] = groups.sizes[rows]
         if estimate.selected is not None:
             if self.selected is None:
                 self.selected = np.full_like(self.values, np.nan)
             self.selected[where] = estimate.selected[rows]
-        self.smoothed[where] = estimate.smoothed[rows]
-        self.variance[where] = estimate.variance[rows]
-        self.radius[where] = look.radius[rows]
-        self.converged[where] = look.is_reached[rows]
+        is_all = isinstance(rows, slice) and rows.stop - rows.start == len(self.n)
+        if is_all and groups.said.shape == self.said.shape:  # nothing has to be copied, or fetched
+            vars(self).update(by_row, said=groups.said, sizes=groups.sizes)
+            return
+        for name, numbers in by_row.items():
+            getattr(self, name)[where] = numbers[rows]
+        pseudo = groups.pseudo[rows]
+        self.said[where, : pseudo.shape[1]] = pseudo
+        self.sizes[where, : pseudo.shape[1]] = groups.sizes[rows]
+
+    def said_by(self, which: slice) -> Any:
+        """What groups say of every t-th of the rows × targets: an array, or Elsewhere."""
+        if which.step == 1 and not isinstance(self.said, np.ndarray):
+            return self.said
+        # one layout in memory whatever the number of targets: sums over it round alike, also when saved and loaded
+        said = self.said if isinstance(self.said, np.ndarray) else self.said.fetch()
+        return np.ascontiguousarray(said[which])

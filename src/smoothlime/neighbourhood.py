@@ -221,7 +221,7 @@ class Neighbourhood:
                 if np.ndim(given):
                     _check_length(len(given), d, name)
                 std = std * given
-        return Factor(d, free, std[free])
+        return Factor(d, free, std if len(free) == d else std[free])
 
     def _check_columns(self, feature_names: Sequence[str]) -> None:
         given = tuple(feature_names)
@@ -234,6 +234,8 @@ class Neighbourhood:
         raise InvalidArgument(msg)
 
     def _fixed_positions(self, d: int, feature_names: Sequence[str]) -> list[int]:
+        if not self.fixed:
+            return []
         names = list(feature_names)
         positions = []
         for each in self.fixed:

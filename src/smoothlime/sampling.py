@@ -71,7 +71,8 @@ def _panels(job: Job, question: Question) -> list[Indices]:
     per_row = 8 * g * d * t * ((1 if job.is_shared else d + 1) + controls)
     per_row += 8 * 5 * DIRECTIONS * d * job.design.is_aligned  # directions and turns
     per_row += 8 * (d + 1) ** 2 * t * isinstance(job.method, Certifying)  # the pilot's least squares
-    size = max(1, STATE_BYTES // per_row)
+    held = getattr(job.evaluation.model, "held_bytes", None) if hasattr(job.method, "gather") else None
+    size = max(1, (held or STATE_BYTES) // per_row)
     return [np.arange(start, min(r, start + size)) for start in range(0, r, size)]
 
 
@@ -132,8 +133,10 @@ def _begin(job: Job, question: Question, rows: Indices) -> Any:
     gradient_sums = getattr(job.evaluation.model, "gradient_sums", None)  # of a model that is SumsGradients
     if gradient_sums is not None and hasattr(job.method, "gather"):
         # second moments are a floor for the errors of nets, and of no other design
-        x, is_net = job.rows[rows].astype(job.dtype), job.design.is_net
-        sums = gradient_sums(x, job.factor.free, question.weights[rows], job.groups, moments=is_net)
+        x, weights = job.rows, question.weights
+        if len(rows) < len(x):
+            x, weights = x[rows], weights[rows]
+        sums = gradient_sums(x.astype(job.dtype), job.factor.free, weights, job.groups, moments=job.design.is_net)
         return Summed(sums, job.factor, t)
     return job.method.start(len(rows) * t, job.groups, job.seen, is_shared=job.is_shared)
 
@@ -151,7 +154,8 @@ def _advance(
     t = question.t
     chunks: Iterator[Chunk] = job.layout(between[1]).chunks(*between, job.evaluation.batch_size)
     if isinstance(state, Summed):
-        add_draws(state, job.evaluation, chunks, source, len(rows), watch)
+        add_draws(state, job.evaluation, list(chunks), source, len(rows), watch)
+        job.repeat()  # while the device is still busy
         return
     for chunk in chunks:
         shared = source.draw(chunk) if job.is_shared else None
@@ -200,16 +204,15 @@ def _look(job: Job, state: Any, n: int, source: Source, t: int) -> Look:
     if isinstance(job.method, Certifying):
         estimate, radius = job.method.certify(state, estimate, job.factor, n, miss)
     rows = len(estimate.values)
-    groups = Groups(
-        estimate.pseudo, np.broadcast_to(sizes, (rows, len(sizes))), estimate.resolution * job.design.is_net, None
-    )
+    resolution = estimate.resolution if job.design.is_net else np.broadcast_to(0.0, estimate.values.shape)
+    groups = Groups(estimate.pseudo, np.broadcast_to(sizes, (rows, len(sizes))), resolution, None)
     values = estimate.values
-    if radius is None:
-        radius = np.linalg.norm(groups.half_width(values, job.factor, miss) * job.factor.std, axis=1)
-    size = np.linalg.norm(values * job.factor.std, axis=1)
+    measured = groups.measure(values, estimate.variance, job.factor, miss)
+    radius, size = measured.radius if radius is None else radius, measured.size
     stopping, spread = job.stopping, estimate.spread
     tolerance = stopping.tolerance(size, radius, spread)
-    return Look(n, estimate, groups, values, radius, tolerance, stopping.is_reached(n, size, radius, spread))
+    is_reached = stopping.is_reached(n, size, radius, spread)
+    return Look(n, estimate, groups, values, radius, measured.fidelity, tolerance, is_reached)
 
 
 def _still_to_draw(job: Job, look: Look, rows: Indices, t: int) -> int:
@@ -237,18 +240,15 @@ def _explanation(
     r, d = job.rows.shape
     free = job.factor.free
     n = found.n[which]
-    errors = found.standard_error[which]
-    # one layout in memory whatever the number of targets: sums over it round alike, also when it is saved and loaded
-    pseudo = np.ascontiguousarray(found.pseudo[which])
     keys = None if job.is_shared else np.arange(r)
-    groups = Groups(pseudo, found.sizes[which], found.resolution[which], keys)
+    groups = Groups(found.said_by(which), found.sizes[which], found.resolution[which], keys)
     return Explanation(
         x=job.subject.x,
         values=columns(found.values[which], free, d),
-        standard_error=columns(errors, free, d),
+        standard_error=columns(found.standard_error[which], free, d),
         prediction=prediction,
         smoothed=found.smoothed[which],
-        fidelity=groups.fidelity(found.values[which], found.variance[which], errors, job.factor),
+        fidelity=found.fidelity[which],
         radius=found.radius[which],
         converged=found.converged[which],
         n_samples=n,
@@ -256,7 +256,7 @@ def _explanation(
         degrees_of_freedom=groups.degrees_of_freedom,
         feature_names=job.subject.feature_names,
         output_name=name,
-        row_outputs=tuple(names[which.start] for names in row_names),
+        row_outputs=_row_outputs(row_names, which.start),
         neighbourhood=job.subject.neighbourhood,
         provenance=Provenance(
             method=job.method,
@@ -276,3 +276,10 @@ def _explanation(
         selected=None if found.selected is None else columns(found.selected[which], free, d),
         directions=None if found.directions is None else found.directions[which],
     )
+
+
+def _row_outputs(row_names: tuple[tuple[str, ...], ...], i: int) -> tuple[str, ...]:
+    """What the i-th target is called at each row."""
+    if row_names == row_names[:1] * len(row_names):  # almost always, and seen at once: they are one object
+        return (row_names[0][i],) * len(row_names)
+    return tuple(names[i] for names in row_names)

@@ -13,8 +13,8 @@ import smoothlime
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "benchmarks"
-SCRIPTS = ("error", "time", "stability", "scaling", "memory", "startup")
-"""Those of `make bench` that are quick enough to be tried; time reads what error has written."""
+SCRIPTS = ("error", "time", "stability", "scaling", "memory", "startup", "intervals")
+"""Those that are quick enough to be tried; time reads what error has written."""
 
 
 def python(*words, where=ROOT):
@@ -74,6 +74,30 @@ def test_every_script_of_make_bench_has_committed_results():
         assert (FOLDER / f"bench_{name}.py").exists()
         first = json.loads((FOLDER / "results" / f"{name}.jsonl").read_text().splitlines()[0])
         assert {"commit", "versions", "cpu", "when"} <= set(first)
+
+
+def test_intervals_are_judged_only_where_the_truth_is_known_well_enough():
+    """Four rows of honest bars but for two: one has no truth to speak of, one has bars of half the size it needs."""
+    code = """
+import json
+import bench_intervals as b, numpy as np
+error = np.random.default_rng(0).standard_normal((2_000, 4, 3))
+bars = np.ones_like(error)
+bars[:, 2] = 0.5
+truth = b.Truth(np.ones((4, 3)), "made up", np.array([0.1, 0.5, 0.05, 0.0])[:, None] * np.ones(3))
+print(json.dumps(b.judged(b.Runs(error, bars, 1.96 * bars, "none", 0), truth)))
+"""
+    done = python("-c", code, where=FOLDER)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["rows_judged"] == 3
+    assert found["worst_at"] == 2
+    # 6,000 intervals a row: ± 0.03 is five standard errors or more
+    assert found["worst"] == pytest.approx(0.673, abs=0.03)  # |z| < 0.98
+    assert found["coverage"] == pytest.approx((0.95 + 0.95 + 0.673) / 3, abs=0.03)
+    assert found["bars_least"] == pytest.approx(0.5, abs=0.03)
+    assert found["bars"] == pytest.approx(1, abs=0.05)
+    assert found["truth_share"] == pytest.approx([0.1, 0.5, 0.1, 0])
 
 
 @pytest.mark.slow

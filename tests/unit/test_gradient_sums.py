@@ -1,5 +1,6 @@
 """Networks add up their gradients by themselves; the answers, and the complaints, are those of asking in full view."""
 
+import pickle
 import sys
 
 import numpy as np
@@ -11,7 +12,9 @@ from smoothlime import _parallel, errors
 from smoothlime.alignment import Turns
 from smoothlime.gradient_path import ahead
 from smoothlime.models import SumsGradients
+from smoothlime.models.from_torch import TorchModel
 from smoothlime.models.gradient_sums import first_few
+from smoothlime.models.torch_groups import TorchSaid, make_room
 from smoothlime.models.torch_sums import TorchSums, over_draws
 
 X = np.random.default_rng(0).normal(size=(7, 4))
@@ -149,13 +152,6 @@ class TestAnswers:
         monkeypatch.setattr(sys.modules["smoothlime.models.torch_sums"], "WAITING", 0)
         assert_alike(sl.explain(network(), X, **settings), e)
 
-    @pytest.mark.parametrize("draws", ["shared", "independent"])
-    def test_do_not_depend_on_who_makes_the_draws(self, monkeypatch, assert_same, draws):
-        settings = {"target": 0, "sigma": 1.5, "rtol": 0.02, "draws": draws, "batch_size": 64}
-        e = sl.explain(network(), X, **settings)
-        monkeypatch.setattr(TorchSums, "is_apart", True)
-        assert_same(sl.explain(network(), X, **settings), e)
-
     def test_long_runs_are_added_up_in_float64(self):
         terms = torch.full((1, 10_000, 1), 0.1)
         exact = 10_000 * np.float64(np.float32(0.1))
@@ -219,6 +215,103 @@ class TestCosts:
         calls = self.count(net, monkeypatch)
         sl.explain_outputs(net, X, n_samples=256)
         assert calls["points"] == 7 * (256 + 2 + 3 * 16)  # a pilot has to ask for the gradients of each output
+
+
+@pytest.fixture
+def apart(monkeypatch):
+    """Networks behave as on a graphics card: they draw by themselves, and keep what groups say."""
+    monkeypatch.setattr(TorchModel, "is_apart", True)
+    monkeypatch.setattr(sys.modules["smoothlime.models.torch_sums"], "WORTH_KEEPING", 1)
+    monkeypatch.setattr(sys.modules["smoothlime.gradient_path"], "WORTH_DRAWING", 1)
+
+
+class TestApart:
+    """A device that works by itself: nothing but where things are made may differ."""
+
+    @pytest.mark.parametrize("draws", ["shared", "independent"])
+    @pytest.mark.parametrize("design", ["iid", "antithetic", "orthogonal", "sobol", "aligned"])
+    @pytest.mark.parametrize("batch_size", ["auto", 50])
+    def test_answers_are_those_of_asking_in_full_view(self, apart, design, draws, batch_size):
+        settings = {"design": design, "draws": draws, "target": 1, "n_samples": 300, "sigma": 0.7}
+        settings["batch_size"] = batch_size
+        assert_alike(*(sl.explain(each, X, **settings) for each in (network(), InFullView(network()))))
+
+    @pytest.mark.parametrize("design", ["iid", "antithetic", "aligned"])
+    def test_with_features_held_fixed_or_moving_together(self, apart, design):
+        cov = np.eye(4) + 0.3
+        for sigma in (sl.Neighbourhood([0.4, 0.1, 2.0, 1.0], fixed=[1]), sl.Neighbourhood(0.4, covariance=cov)):
+            settings = {"sigma": sigma, "target": 0, "n_samples": 128, "design": design}
+            e, seen = (sl.explain(each, X, **settings) for each in (network(), InFullView(network())))
+            assert_alike(e, seen)
+            np.testing.assert_allclose(e.interval(0.9), seen.interval(0.9), rtol=1e-10)
+
+    @pytest.mark.parametrize("draws", ["shared", "independent"])
+    def test_when_rows_stop_one_after_the_other(self, apart, draws):
+        settings = {"target": "predicted", "sigma": 1.5, "rtol": 0.005, "atol": 0.004, "design": "antithetic"}
+        x = X * np.geomspace(0.2, 5, 7)[:, None]
+        e, seen = (sl.explain(each, x, draws=draws, **settings) for each in (network(), InFullView(network())))
+        assert len(set(e.n_samples)) > 1
+        assert_alike(e, seen)
+
+    def test_of_all_outputs_at_once(self, apart):
+        together = sl.explain_outputs(network(), X, n_samples=64)
+        for name, in_view in sl.explain_outputs(InFullView(network()), X, n_samples=64).items():
+            assert_alike(together[name], in_view)
+
+    def test_points_are_known_afterwards(self, apart):
+        e = sl.explain(network(), X, target=0, n_samples=64, design="iid")
+        model = sl.as_model(network())
+        for row in range(len(X)):
+            points = e.perturbations(row)
+            _, gradients = model.values_and_gradients(points, np.eye(3)[[0] * len(points)])
+            np.testing.assert_allclose(gradients.mean(axis=0), e.values[row], **EXACT)
+
+    def test_what_groups_say_stays_there_until_it_is_wanted(self, apart, tmp_path):
+        e = sl.explain(network(), X, target=0, n_samples=128, design="iid")
+        seen = sl.explain(InFullView(network()), X, target=0, n_samples=128, design="iid")
+        assert isinstance(e.groups.said, TorchSaid)
+        np.testing.assert_allclose(e.interval(0.9, simultaneous=True), seen.interval(0.9, simultaneous=True), **EXACT)
+        assert e.groups.said.bytes_on[1] == 8 * 7 * 32 * 4
+        for one, other in ((e[2], seen[2]), (e - 2 * e, seen - 2 * seen)):
+            np.testing.assert_allclose(one.values, other.values, **EXACT)
+            np.testing.assert_allclose(one.standard_error, other.standard_error, **EXACT)
+        assert e.groups.said.bytes_on[1] == 0
+        np.testing.assert_allclose(e.interval(0.9), seen.interval(0.9), **EXACT)
+
+    def test_results_can_be_copied_and_kept_in_files(self, apart, tmp_path, assert_same):
+        e = sl.explain(network(), X, target=0, n_samples=128, design="iid")
+        copied = pickle.loads(pickle.dumps(e))
+        assert isinstance(copied.groups.said, np.ndarray)
+        np.testing.assert_array_equal(copied.groups.pseudo, e.groups.pseudo)
+        e.save(tmp_path / "e.parquet")
+        loaded = sl.load(tmp_path / "e.parquet")
+        np.testing.assert_array_equal(loaded.groups.pseudo, e.groups.pseudo)
+        np.testing.assert_allclose(loaded.interval(), e.interval(), **EXACT)
+
+    def test_the_oldest_make_room(self):
+        said = [TorchSaid(torch, torch.full((1, 4, 5), float(i), dtype=torch.float64)) for i in range(4)]
+        for each in said[:3]:
+            make_room(each, allowed=1_000)
+        assert [each.bytes_on[1] for each in said[:3]] == [160] * 3
+        make_room(said[3], allowed=330)
+        assert [each.bytes_on[1] for each in said] == [0, 0, 160, 160]
+        np.testing.assert_array_equal(said[1].fetch(), np.full((1, 4, 5), 1.0))
+        del said[2]  # nobody holds it any more: it takes no room
+        last = TorchSaid(torch, torch.zeros((1, 4, 5), dtype=torch.float64))
+        make_room(last, allowed=330)
+        assert said[2].bytes_on[1] == last.bytes_on[1] == 160
+
+    def test_a_random_model_is_found_out_all_the_same(self, apart):
+        class Random(torch.nn.Module):
+            def forward(self, a):
+                return a.sum(dim=1) + torch.rand(1)
+
+        with pytest.raises(errors.NotDeterministic, match="two answers for row 0"):
+            sl.explain(Random(), X, n_samples=64)
+        calls = []
+        counted = Function(lambda a: (calls.append(len(a)), a.sum(dim=1))[1])
+        sl.explain(counted, X, n_samples=64)
+        assert calls.count(7) == 2
 
 
 class TestTurns:

@@ -7,7 +7,7 @@ import smoothlime
 
 PACKAGE = Path(smoothlime.__file__).parent
 LAYERS = [
-    {"errors", "_types", "_validate", "_optional", "_parallel", "_progress", "_version", "uncertainty"},
+    {"errors", "_arrays", "_types", "_validate", "_optional", "_parallel", "_progress", "_version", "uncertainty"},
     {
         "tables",
         "neighbourhood",

@@ -1,60 +1,105 @@
-"""Draws by several threads are those of one: no answer may depend on how many processors a machine has."""
+"""Normal numbers by position: the same for any number of threads and on any device, and as random as they should be."""
 
 import numpy as np
 import pytest
+import torch
+from scipy import stats
 
 from smoothlime import _parallel, designs
+from smoothlime.models import torch_normals
 from smoothlime.neighbourhood import Neighbourhood
-from smoothlime.normals import _joined, _numbers_between, _Piece, by_threads
+from smoothlime.normals import FEWEST_CHANGES, Run, Sequence, hashes, normals
+
+GOLDEN = 0x9E3779B97F4A7C15
 
 
-def generators(seed, kind=np.random.PCG64):
-    return [np.random.Generator(kind(seed)) for _ in range(2)]
+def sequence(seed=0, *key):
+    return Sequence.of(np.random.SeedSequence(seed, spawn_key=key))
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 8])
-def test_several_threads_make_the_draws_of_one_and_leave_the_generator_where_it_would_be(count):
-    for seed in range(60):  # of the guesses where a piece begins, one in fifty is wrong
-        n = 37 + 97 * seed
-        several, one = generators(seed)
-        np.testing.assert_array_equal(by_threads(several, (n,), count), one.standard_normal(n))
-        assert several.bit_generator.state == one.bit_generator.state
-        assert several.integers(2**32) == one.integers(2**32)
+class TestHashes:
+    def test_are_those_of_splitmix64(self):
+        """The first outputs of the published generator, seeded with 1234567."""
+        published = [6457827717110365317, 3203168211198807973, 9817491932198370423]
+        assert hashes(Sequence(1234567, GOLDEN), 0, 3).tolist() == published
+
+    def test_follow_from_the_position_alone(self):
+        whole = hashes(sequence(), 0, 100)
+        np.testing.assert_array_equal(hashes(sequence(), 37, 61), whole[37:61])
+        assert len({*whole, *hashes(sequence(1), 0, 100), *hashes(sequence(0, 1), 0, 100)}) == 300
+
+    def test_change_half_of_their_bits_from_position_to_position(self):
+        bits = hashes(sequence(3), 0, 20_001)
+        changed = np.bitwise_count(bits[1:] ^ bits[:-1])
+        assert abs(changed.mean() - 32) < 4 * 4 / np.sqrt(20_000)
+
+    def test_of_steps_that_hardly_change_are_mended(self):
+        class Poor:
+            def generate_state(self, count, dtype):
+                return np.array([5, 0xFFFFFFFF00000000], dtype=dtype)
+
+        step = Sequence.of(Poor()).step
+        assert step % 2 == 1
+        assert (step ^ step >> 1).bit_count() >= FEWEST_CHANGES
 
 
-def test_pieces_of_a_few_numbers_are_joined_too():
-    for seed in range(200):
-        several, one = generators(seed)
-        np.testing.assert_array_equal(by_threads(several, (4, 5), 9), one.standard_normal((4, 5)))
-        assert several.bit_generator.state == one.bit_generator.state
+class TestNumbers:
+    @pytest.mark.parametrize(("start", "stop"), [(0, 10), (1, 10), (3, 4), (2, 3), (7, 20), (5, 5)])
+    def test_of_any_run_are_those_of_the_whole(self, start, stop):
+        whole = normals(Run(sequence(), 0, 20))
+        np.testing.assert_array_equal(normals(Run(sequence(), start, stop)), whole[start:stop])
+
+    def test_are_normal_and_independent(self):
+        n = 2**18
+        z = normals(Run(sequence(7), 0, n))
+        assert stats.kstest(z, "norm").pvalue > 1e-3
+        for power, expected, variance in ((1, 0, 1), (2, 1, 2), (3, 0, 15), (4, 3, 96)):
+            assert abs((z**power).mean() - expected) < 4 * np.sqrt(variance / n)
+        other = normals(Run(sequence(8), 0, n))
+        for lag in (1, 2, 3, 15, 64):
+            for one, two in ((z, z), (z**2 - 1, z**2 - 1), (z, z**2 - 1), (z, other)):
+                size = one.std() * two.std()
+                assert abs((one[lag:] * two[:-lag]).mean()) < 4.5 * size / np.sqrt(n)
+
+    def test_of_rows_and_seeds_are_unrelated(self):
+        """Many short sequences, as rows with draws of their own have them."""
+        z = np.stack([normals(Run(sequence(0, 1, row), 0, 64)) for row in range(2_000)])
+        assert stats.kstest(z[:, 0], "norm").pvalue > 1e-3
+        between = np.corrcoef(z, rowvar=False)[np.triu_indices(64, 1)]
+        assert abs(between).max() < 5 / np.sqrt(2_000)
+
+    def test_reach_into_the_tails(self):
+        n = 2**20
+        z = normals(Run(sequence(2), 0, n))
+        for far in (3, 4, 4.5):
+            expected = 2 * stats.norm.sf(far) * n
+            assert abs((np.abs(z) > far).sum() - expected) < 4 * np.sqrt(expected)
+
+    def test_are_the_same_by_any_number_of_threads(self, monkeypatch):
+        run = Run(sequence(4), 3, 60_000)
+        alone = normals(run)
+        monkeypatch.setattr(_parallel, "LONG", 100)
+        for count in ("2", "3", "8"):
+            monkeypatch.setenv("OMP_NUM_THREADS", count)
+            np.testing.assert_array_equal(normals(run), alone)
+
+    @pytest.mark.parametrize("start", [0, 1, 2**40 + 3])
+    def test_are_the_same_made_by_torch(self, start):
+        for seed in range(4):
+            run = Run(sequence(seed), start, start + 10_001)
+            made = torch_normals.normals(torch, run, torch.device("cpu"))
+            assert made.dtype == torch.float64
+            np.testing.assert_allclose(made.numpy(), normals(run), rtol=1e-13, atol=1e-15)
 
 
-def test_wrong_guesses_are_made_good_from_both_sides():
-    """A reader that starts inside a draw may be the first to be in step, or the last."""
-    state, size, count = np.random.PCG64(4).state, 12, 3_000
-    space = np.empty((count, size))
-    pieces = [_Piece(state, slice(i * size, (i + 1) * size), space[i]) for i in range(count)]
-    parts, end = _joined(pieces, state)
-    draws = np.concatenate(parts)
-    np.testing.assert_array_equal(draws, np.random.Generator(np.random.PCG64(4)).standard_normal(len(draws)))
-    assert end >= size * count
-    between, kept = parts[0::2], parts[1::2]
-    assert any(len(each) for each in between)
-    assert any(len(each) < len(piece.draws) for each, piece in zip(kept, pieces, strict=True))
-
-
-def test_other_bit_generators_are_left_alone():
-    several, one = generators(0, np.random.Philox)
-    np.testing.assert_array_equal(by_threads(several, (1_000,), 4), one.standard_normal(1_000))
-
-
-def test_steps_of_the_bit_generator_are_counted():
-    bits = np.random.PCG64(5)
-    before = bits.state["state"]
-    for steps in (0, 1, 12_345, 2**40 + 17):
-        bits.state = bits.state | {"state": before}
-        bits.advance(steps)
-        assert _numbers_between(before["state"], bits.state["state"]["state"], before["inc"]) == steps
+@pytest.mark.parametrize("name", ["iid", "antithetic"])
+def test_a_design_says_which_numbers_its_draws_are(name):
+    taken, said = (designs.DESIGNS[name].stream(5, seed=3) for _ in range(2))
+    for n in (6, 2, 10):
+        draws = taken.take_firsts(n) if taken.is_paired else taken.take(n)
+        np.testing.assert_array_equal(normals(said.run(n)).reshape(-1, 5), draws)
+    assert said.can_be_made_elsewhere
+    assert not designs.DESIGNS["orthogonal"].stream(5, seed=3).can_be_made_elsewhere
 
 
 @pytest.mark.parametrize("name", ["iid", "antithetic"])

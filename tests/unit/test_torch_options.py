@@ -1,6 +1,8 @@
 """What `as_model` can be told of a torch module beyond its outputs: compile it, or let it compute in fewer digits."""
 
+import dataclasses
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -137,13 +139,14 @@ class TestDevice:
         e = explain(sl.as_model(network(), device="cpu"))
         np.testing.assert_array_equal(e.values, explain(network()).values)
 
-    def test_graphics_cards_are_given_more_points_at_once(self):
-        import dataclasses
-
+    def test_graphics_cards_are_given_more_points_at_once(self, monkeypatch):
         model = sl.as_model(network())
-        assert model.batch_bytes == PROCESSOR_BATCH_BYTES
+        assert (model.batch_bytes, model.held_bytes, model.is_apart) == (PROCESSOR_BATCH_BYTES, None, False)
+        apple = dataclasses.replace(model, device=torch.device("mps"))
+        assert (apple.batch_bytes, apple.held_bytes, apple.is_apart) == (GRAPHICS_BATCH_BYTES, None, True)
+        monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(total_memory=2**35))
         card = dataclasses.replace(model, device=torch.device("cuda"))
-        assert card.batch_bytes == GRAPHICS_BATCH_BYTES
+        assert (card.batch_bytes, card.held_bytes, card.is_apart) == (2**26, 2**31, True)
         float32 = np.dtype(np.float32)
         assert automatic_batch_size(15, float32) == 32_768
         assert automatic_batch_size(15, float32, model) == 16_384

@@ -104,8 +104,8 @@ class Estimate:
 
     values: Array
     """(r, d) slopes from all draws"""
-    pseudo: Array
-    """(r, g, d) what each group says: see `uncertainty.jackknife`"""
+    pseudo: Any
+    """(r, g, d) what each group says: see `uncertainty.jackknife`; an array, or Elsewhere"""
     resolution: Array
     """(r, d) the change that one draw can make: no standard error of a net lies below about this"""
     smoothed: Array

@@ -14,9 +14,9 @@ from .base import Batch, Estimate, GroupedDraws, Rows, ValueSums, merge_groups
 
 
 class _State:
-    def __init__(self, values: ValueSums, first: Array, moments: Array | None, some: Array) -> None:
+    def __init__(self, values: ValueSums, first: Any, moments: Array | None, some: Array) -> None:
         self.values = values
-        self.first = first
+        self.first = first  # an array, or GroupSums
         self.moments = moments
         self.some = some
 
@@ -31,12 +31,12 @@ class _State:
         self.values.merge()
         merge_groups(self.first)
 
-    def spread(self) -> Array:
-        """Standard deviation of the gradient over some of the draws, (r, d); 0 where nobody needs it."""
+    def share(self, n: float) -> Array:
+        """One draw's share of the gradient's standard deviation, (r, d), over some draws; 0 where nobody needs it."""
         if self.moments is None:
-            return np.zeros(self.first[:, 0].shape)
+            return np.broadcast_to(0.0, (self.first.shape[0], self.first.shape[2]))
         mean, square = self.moments / self.some[:, None]
-        return np.sqrt(np.maximum(square - mean**2, 0.0))
+        return np.sqrt(np.maximum(square - mean**2, 0.0)) / n
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class SmoothGrad:
     def gather(self, totals: Totals) -> _State:
         """The state behind sums that the model has made."""
         values = ValueSums.of(totals.pivot, totals.value_first, totals.value_second)
-        return _State(values, totals.first, totals.moments, np.full(len(totals.first), float(totals.some)))
+        return _State(values, totals.first, totals.moments, np.full(len(totals.pivot), float(totals.some)))
 
     def update(self, state: _State, rows: Rows, groups: slice, batch: Batch) -> None:
         """Add the gradients of a batch."""
@@ -85,12 +85,15 @@ class SmoothGrad:
     def finish(self, state: _State, sizes: Array, factor: Factor) -> Estimate:
         """Mean gradient of all draws and of each group."""
         n = sizes.sum()
-        mean = _sum_over_draws(state.first) / n
+        if isinstance(state.first, np.ndarray):
+            mean, by_group = _sum_over_draws(state.first) / n, state.first[:, : len(sizes)] / sizes[:, None]
+        else:
+            mean, by_group = state.first.means(sizes)
         variance = state.values.variance(sizes)
         return Estimate(
             values=mean,
-            pseudo=state.first[:, : len(sizes)] / sizes[:, None],
-            resolution=state.spread() / n,
+            pseudo=by_group,
+            resolution=state.share(n),
             smoothed=state.values.mean(sizes),
             variance=variance,
             spread=np.sqrt(variance),

@@ -121,7 +121,7 @@ def unpack(header: dict[str, Any], source: Source) -> Explanation:
         if keys is not None and (keys < 0).any():
             msg = "the field 'row_keys' must hold positions; a negative one is among them"
             raise UnreadableFile(msg)
-        groups = Groups(**parts, row_keys=keys)
+        groups = Groups(parts["pseudo"], parts["sizes"], parts["resolution"], keys)
     fields = {name: read(name, *each) for name, each in ARRAYS.items()}
     provenance = _provenance(take(header, "provenance", dict))
     is_exact = isinstance(provenance.method, Exact)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,7 +27,11 @@ PROCESSOR_BATCH_BYTES = 2**19
 several megabytes is fetched from the system anew for each call."""
 
 GRAPHICS_BATCH_BYTES = 2**26
-"""Points per call of a network on a graphics card: enough to keep it busy."""
+"""Points per call of a network on another device: enough to keep it busy."""
+
+BATCH_SHARE, HELD_SHARE = 512, 16
+"""Shares of a graphics card's memory for the points of a call, and for the sums of the rows explained together: a 512th
+and a 16th. What a network makes of its points on the way may be a hundred times as large."""
 
 WORTH_COMPILING = 32
 """Fewer points than this are asked of the module as it is: they are done before a compiler is."""
@@ -65,7 +70,23 @@ class TorchModel:
     @property
     def batch_bytes(self) -> int:
         """Size of the points that one call is best given."""
+        if self.device.type == "cuda":
+            return self._memory // BATCH_SHARE
         return PROCESSOR_BATCH_BYTES if self.device.type == "cpu" else GRAPHICS_BATCH_BYTES
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether the device works by itself, while the host does something else."""
+        return bool(self.device.type != "cpu")
+
+    @property
+    def held_bytes(self) -> int | None:
+        """Size of the sums that the device holds at once; None where they share the host's memory with all else."""
+        return self._memory // HELD_SHARE if self.device.type == "cuda" else None
+
+    @property
+    def _memory(self) -> int:
+        return int(self.torch.cuda.get_device_properties(self.device).total_memory)
 
     def forward(self, points: Any) -> Any:
         """The module's outputs, with a softmax or a sigmoid on top where probabilities are wanted."""
@@ -175,7 +196,8 @@ def from_torch(
     _check_evaluation_mode(module)
     if device is not None:
         module = module.to(device)
-    parameter = next((each for each in (*module.parameters(), *module.buffers()) if each.is_floating_point()), None)
+    kept = chain(module.parameters(), module.buffers())
+    parameter = next((each for each in kept if each.is_floating_point()), None)
     tensor_dtype = torch.get_default_dtype() if parameter is None else parameter.dtype
     where = torch.device("cpu" if parameter is None else parameter.device)
     if autocast is not None:

@@ -16,6 +16,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from .._types import Array, Indices, Points
 from ..alignment import Turns
+from ..designs import Chunk
+from ..normals import Run
 from .base import Differentiable
 
 SHORT = 256
@@ -26,9 +28,40 @@ FEW = 32
 """Draws of a group that its spread is measured on, or a quarter of them: it is only a floor for errors."""
 
 
+class Elsewhere(Protocol):
+    """What each group of draws says, (r, g, f), kept where the model is until somebody wants to see it."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows × targets, groups, features."""
+        ...
+
+    @property
+    def numbers(self) -> Any:
+        """A tensor of it, where it is."""
+        ...
+
+    def fetch(self) -> Array:
+        """All of it, on the host."""
+        ...
+
+
+class GroupSums(Protocol):
+    """Σ∇f (r, g, f) by group, kept where the model is."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows × targets, groups, features."""
+        ...
+
+    def means(self, sizes: Array) -> tuple[Array, Elsewhere]:
+        """The mean of all draws, (r, f), and those of the groups of sizes (g,)."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Totals:
-    """What has been added up, in float64 and on the host; rows are rows × targets.
+    """What has been added up, in float64 and on the host unless it says otherwise; rows are rows × targets.
 
     The arrays may be the sums themselves, or space for the next ones: nobody may write to them, and they do not last.
     """
@@ -36,11 +69,11 @@ class Totals:
     pivot: Array
     """(r,) mean of a row's first batch, from which values are measured"""
     value_first: Array
-    """(r, g) Σ(f − pivot)"""
+    """(r, g) Σ(f − pivot), or (r, 1) of all groups together"""
     value_second: Array
     """(r,) Σ(f − pivot)²"""
-    first: Array
-    """(r, g, f) Σ∇f over the features that are perturbed"""
+    first: Array | GroupSums
+    """(r, g, f) Σ∇f over the features that are perturbed, here or there"""
     some: int
     """Draws of each row behind the moments"""
     moments: Array | None
@@ -75,6 +108,15 @@ class GradientSums(Protocol):
         """Space on the host for steps on their way to the model; its `array` is to be filled."""
         ...
 
+    @property
+    def can_draw(self) -> bool:
+        """Whether the model can make long runs of draws by itself."""
+        ...
+
+    def draw(self, runs: Sequence[Run], chunk: Chunk, scale: Array, *, is_paired: bool = False) -> Any:
+        """Steps, one run of draws for each stream, made where the model can use them; pairs as in `move`."""
+        ...
+
     def move(self, staged: Any, *, is_paired: bool = False) -> Any:
         """Steps that were filled in, where the model can use them; pairs with the second, its negative, behind each."""
         ...
@@ -95,6 +137,11 @@ class GradientSums(Protocol):
         """Whether nothing that was added, seen in the totals or not, was infinite or NaN; this waits for the model."""
         ...
 
+    @property
+    def keeps_groups(self) -> bool:
+        """Whether sums by group stay where they are in `totals`, so that all rows are best looked at together."""
+        ...
+
     def totals(self, rows: slice) -> Totals:
         """What has been added up so far for some rows; this waits for the model."""
         ...
@@ -111,7 +158,8 @@ class SumsGradients(Differentiable, Protocol):
 
 def common_rows(weights: Array) -> Array:
     """Weights (1, t, k) where all rows have the same, else (r, t, k) as they are."""
-    return weights[:1] if (weights == weights[:1]).all() else weights
+    is_common = not weights.strides[0] or bool((weights == weights[:1]).all())
+    return weights[:1] if is_common else weights
 
 
 def first_few(b: int) -> int:

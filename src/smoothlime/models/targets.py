@@ -58,8 +58,9 @@ def resolve_target(target: Any, names: tuple[str, ...], predictions: Array) -> T
             raise InvalidArgument(msg)
         target = 0
     j = _position(target, names)
-    weights = np.broadcast_to(np.eye(k)[j], (r, 1, k))
-    return Target(weights, (names[j],), ((names[j],),) * r)
+    weights = np.zeros(k)
+    weights[j] = 1.0
+    return Target(np.broadcast_to(weights, (r, 1, k)), (names[j],), ((names[j],),) * r)
 
 
 def range_of(target: Any, known: tuple[float, float]) -> tuple[float, float]:

@@ -1,27 +1,37 @@
 """Sums of gradients of a torch module, kept on its device: see `gradient_sums`.
 
-Nothing here waits for the device but `totals`. Sums are tensors of float64; gradients are added up in their own type
-over at most SHORT draws before they join them.
+Nothing here waits for the device but `is_finite` and `totals`. Sums are tensors of float64; gradients are added up in
+their own type over at most SHORT draws before they join them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import isfinite, prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._types import Array, Indices, Points
 from ..alignment import Turns
+from ..designs import Chunk
+from ..normals import Run
 from .gradient_sums import SHORT, Totals, common_rows, first_few
+from .torch_groups import TorchGroupSums
+from .torch_normals import normals
 
 if TYPE_CHECKING:
     from .from_torch import TorchModel
 
 NARROW = 64
 """Rows of fewer features are repeated before steps are added: loops over long stretches of memory are faster."""
+
+WORTH_KEEPING = 2**16
+"""Sums by group from which on statistics are made on the device: fewer are fetched sooner than looked at there."""
+
+WORTH_PINNING = 2**20
+"""Numbers from which on memory is pinned: that takes milliseconds by itself."""
 
 WAITING = 2**14
 """Outputs that may wait to be added up together with those of further rows: few large operations beat many small, until
@@ -74,16 +84,38 @@ class TorchSums:
     @property
     def is_apart(self) -> bool:
         """Whether the device works by itself."""
-        return bool(self.model.device.type != "cpu")
+        return self.model.is_apart
+
+    @property
+    def keeps_groups(self) -> bool:
+        """Whether what groups say stays on the device."""
+        return self.is_apart and self.home == self.model.device
+
+    @property
+    def can_draw(self) -> bool:
+        """Whether the device makes draws in float64, as the host does."""
+        return self.keeps_groups
+
+    def draw(self, runs: Sequence[Run], chunk: Chunk, scale: Array, *, is_paired: bool = False) -> Any:
+        """Steps (s, b, g, f) on the device, one run of draws for each stream."""
+        by_feature = self.torch.from_numpy(scale).to(self.model.device)
+        steps = []
+        for run in runs:
+            z = chunk.by_turn(normals(self.torch, run, self.model.device).view(-1, len(scale)))
+            steps.append((z * by_feature).to(self._native).reshape(-1, *z.shape[-2:]))
+        return self._paired(self.torch.stack(steps), is_paired=is_paired)
 
     def stage(self, shape: tuple[int, ...]) -> Staged:
-        """Space on the host, pinned where a graphics card is to fetch from it while others work."""
-        tensor = self.torch.empty(shape, dtype=self._native, pin_memory=self.model.device.type == "cuda")
+        """Space on the host, pinned where a graphics card is to fetch much from it while others work."""
+        is_pinned = self.model.device.type == "cuda" and prod(shape) >= WORTH_PINNING
+        tensor = self.torch.empty(shape, dtype=self._native, pin_memory=is_pinned)
         return Staged(tensor.numpy(), tensor)
 
     def move(self, staged: Staged, *, is_paired: bool = False) -> Any:
         """Steps on the device; torch keeps pinned memory from being used again until they have arrived."""
-        steps = staged.tensor.to(self.model.device, non_blocking=True)
+        return self._paired(staged.tensor.to(self.model.device, non_blocking=True), is_paired=is_paired)
+
+    def _paired(self, steps: Any, *, is_paired: bool) -> Any:
         return self.torch.stack([steps, -steps], dim=2).flatten(1, 2) if is_paired else steps
 
     def batch(self, rows: slice, groups: slice, steps: Any, turns: Turns | None = None) -> TorchBatch:
@@ -168,30 +200,30 @@ class TorchSums:
         return isfinite(float(together)) or all(bool(each.isfinite().all()) for each in (self.unseen, *added))
 
     def totals(self, rows: slice) -> Totals:
-        """The sums of some rows on the host; rows × targets."""
+        """The sums of some rows, rows × targets: on the host, but those by group where they can stay."""
         self._add_waiting()
-        pivot, first = self._on_host(self.pivot, rows), self._on_host(self.first, rows)
-        values = [self._on_host(each, rows) for each in (self.value_first, self.value_second)]
-        moments = [self._on_host([each[i] for each in self.moments], rows) for i in range(2)] if self.moments else None
-        if self.home.type == "cuda":
-            self.torch.cuda.current_stream(self.home).synchronize()
+        first = self._rows(self.first, rows)
+        stays = self.keeps_groups and first.numel() >= WORTH_KEEPING
+        values, squares = (self._rows(each, rows) for each in (self.value_first, self.value_second))
         return Totals(
-            pivot=pivot,
-            value_first=values[0],
-            value_second=values[1].sum(axis=1),
-            first=first,
+            pivot=self._rows(self.pivot, rows).cpu().numpy(),
+            value_first=values.sum(dim=1, keepdim=True).cpu().numpy(),
+            value_second=squares.sum(dim=1).cpu().numpy(),
+            first=TorchGroupSums(self.torch, first) if stays else first.cpu().numpy(),
             some=int(self.some[rows].max()),
-            moments=None if moments is None else np.stack(moments),
+            moments=self._moments(rows),
         )
 
-    def _on_host(self, by_target: list[Any], rows: slice) -> Any:
-        """An array of rows × targets that is there once the device has caught up."""
+    def _moments(self, rows: slice) -> Array | None:
+        if not self.moments:
+            return None
+        both = [self._rows([each[i] for each in self.moments], rows) for i in range(2)]
+        return np.asarray(self.torch.stack(both).cpu().numpy())
+
+    def _rows(self, by_target: list[Any], rows: slice) -> Any:
+        """Rows × targets of a tensor for each target."""
         parts = [each[rows] for each in by_target]
-        together = parts[0] if len(parts) == 1 else self.torch.stack(parts, dim=1).flatten(0, 1)
-        if self.home.type != "cuda":
-            return together.cpu().numpy()
-        pinned = self.torch.empty(together.shape, dtype=together.dtype, pin_memory=True)
-        return pinned.copy_(together, non_blocking=True).numpy()
+        return parts[0] if len(parts) == 1 else self.torch.stack(parts, dim=1).flatten(0, 1)
 
     def add(self, answer: Answer) -> None:
         """Add an answer, or have it wait for those of the rows that follow."""

@@ -12,8 +12,11 @@ is, so they, not standard errors, are what arithmetic on explanations combines.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from .._arrays import beside, library
 from .._types import Array
 
 COLUMNS = 4_096
@@ -26,37 +29,49 @@ def pseudo_values(together: Array, without: Array, sizes: Array) -> Array:
     return together[:, None, :] + (1 / share - 1) * (together[:, None, :] - without)
 
 
-def standard_error(pseudo: Array, sizes: Array) -> Array:
+def standard_error(pseudo: Any, sizes: Array) -> Any:
     """√Var of the estimate (r, d) from its pseudo-values (r, g, d) and group sizes (g,) or (r, g).
 
-    Groups of size 0 have not been drawn yet and do not count.
+    An array, or a tensor where pseudo-values are one. Groups of size 0 have not been drawn yet and do not count.
     """
+    xp = library(pseudo)
     share = _shares(sizes)
-    filled = (share > 0).sum(axis=1)
-    squares = np.empty(pseudo[:, :1].shape)
-    for start in range(0, pseudo.shape[2], COLUMNS):
-        part = pseudo[:, :, start : start + COLUMNS]
-        away = part - share.swapaxes(1, 2) @ part
+    filled = beside(pseudo, (share > 0).sum(axis=1).astype(np.float64))
+    mean_of, sum_of = (beside(pseudo, each.swapaxes(1, 2)) for each in (share, share / (1 - share)))
+    width = COLUMNS if xp is np else max(1, pseudo.shape[2])
+    squares = []
+    for start in range(0, pseudo.shape[2], width):
+        part = pseudo[:, :, start : start + width]
+        away = part - mean_of @ part
         away *= away
-        squares[:, :, start : start + COLUMNS] = (share / (1 - share)).swapaxes(1, 2) @ away
-    return np.sqrt(squares[:, 0] / filled)
+        squares.append((sum_of @ away)[:, 0])
+    together = squares[0] if len(squares) == 1 else xp.concatenate(squares, axis=1)
+    return xp.sqrt(together / filled)
 
 
-def skewness(pseudo: Array, sizes: Array) -> Array:
+def skewness(pseudo: Any, sizes: Array) -> Any:
     """Skewness (r,) of what the groups, of sizes (r, g), say along one direction, (r, g)."""
-    filled = sizes > 0
+    xp = library(pseudo)
+    filled = beside(pseudo, (once(sizes) > 0).astype(np.float64))
     count = filled.sum(axis=1)
     mean = (pseudo * filled).sum(axis=1) / count
     centred = (pseudo - mean[:, None]) * filled
-    size = np.abs(centred).max(axis=1, keepdims=True)
-    scaled = np.divide(centred, size, out=np.zeros_like(centred), where=size > 0)  # powers of tiny numbers vanish
+    size = xp.amax(xp.abs(centred), axis=1, keepdims=True)
+    scaled = ratio(centred, size)  # powers of tiny numbers vanish
     squares = scaled * scaled
     second = squares.sum(axis=1) / count
     third = (squares * scaled).sum(axis=1) / count
-    return np.divide(third, second**1.5, out=np.zeros_like(third), where=second > 0)
+    return ratio(third, second**1.5)
 
 
-def skewness_inflation(skew: Array, quantile: Array) -> Array:
+def ratio(numerator: Any, denominator: Any) -> Any:
+    """Their ratio; 0 where the denominator is."""
+    xp = library(numerator)
+    is_there = denominator > 0
+    return xp.where(is_there, numerator / xp.where(is_there, denominator, 1.0), 0.0)
+
+
+def skewness_inflation(skew: Any, quantile: Any) -> Any:
     """Factor (r,) by which an interval must be wider where groups are skewed.
 
     Rare large terms make an estimate and its standard error small together, so that plain t intervals miss
@@ -66,13 +81,18 @@ def skewness_inflation(skew: Array, quantile: Array) -> Array:
     shown; half with 8 nets, whose γ is mostly noise. The weights were chosen by measured coverage.
     """
     # below a confidence of two thirds the term would narrow: leave such intervals as they are
-    return 1 + skew**2 * np.maximum(quantile**4 + 2 * quantile**2 - 3, 0.0) / (18 * 16)
+    return 1 + skew**2 * (quantile**4 + 2 * quantile**2 - 3).clip(0.0) / (18 * 16)
 
 
 def _shares(sizes: Array) -> Array:
     """n_g / n, shaped to go with pseudo-values: (1 or r, g, 1)."""
-    by_row = np.atleast_2d(sizes)
+    by_row = once(np.atleast_2d(sizes))
     return (by_row / by_row.sum(axis=1, keepdims=True))[:, :, None]
+
+
+def once(sizes: Array) -> Array:
+    """Numbers (1, ...) of one row where all rows have the same by construction, else (r, ...) as they are."""
+    return sizes if sizes.strides[0] else sizes[:1]
 
 
 def t_quantile(degrees_of_freedom: Array | float, probability: Array | float) -> Array:
@@ -80,7 +100,7 @@ def t_quantile(degrees_of_freedom: Array | float, probability: Array | float) ->
     from scipy.special import stdtrit
 
     freedom = np.asarray(degrees_of_freedom)
-    if freedom.size > 1 and np.ndim(probability) == 0 and (freedom == freedom.flat[0]).all():
+    if freedom.size > 1 and np.ndim(probability) == 0 and (once(freedom) == freedom.flat[0]).all():
         # most rows have the same number of groups, and a quantile takes longer than all else in an interval
-        return np.full(freedom.shape, stdtrit(freedom.flat[0], probability))
+        return np.broadcast_to(stdtrit(freedom.flat[0], probability), freedom.shape)
     return np.asarray(stdtrit(freedom, probability), dtype=np.float64)
