@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import pairwise
@@ -11,27 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from . import choices
 from ._progress import Progress
 from ._types import Array, Points
-from ._validate import check_choice, check_count
+from ._validate import check_count
 from ._version import versions
-from .errors import InvalidArgument, NoClosedForm, NoGradients, TooFewDraws
-from .estimators import CLime, Estimator
+from .contenders import METHODS, LeftOut, Pair, needs_of, pairs, settings_of, usable, with_enough_draws
+from .errors import InvalidArgument, NoClosedForm, TooFewDraws
 from .explain import explain, prepare
 from .explanation import Explanation, around
 from .job import Job
 from .models import Differentiable, resolve_target
+from .settings import Settings
 
 DRAWS = (64, 128, 256, 512, 1_024, 2_048, 4_096)
-CONTENDERS = ("smoothgrad", "clime", "curves", "differences")
-"""Methods that are tried unless others are named: `stein` needs more draws for the same, `lime` may mean another."""
-
-METHODS: dict[str, Estimator] = {name: make() for name, make in choices.METHODS.items()} | {
-    "curves": CLime(curves=True)
-}
-"""By name; `curves` is C-LIME with curves besides the line, which `explain` takes by itself."""
-
 LARGER = 16
 """The run that errors are measured against has so many times the most draws."""
 
@@ -40,9 +32,6 @@ TIMED, ROUNDS = 1_024, 3
 
 LONG = 30.0
 """Seconds beyond which a forecast is given."""
-
-Pair = tuple[str, str]
-"""A method and a design."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +75,7 @@ class Benchmark:
     """What `benchmark` found, smallest error first."""
 
     contenders: tuple[Contender, ...]
+    left_out: tuple[LeftOut, ...]
     references: tuple[Reference, ...]
     bare_seconds: dict[str, float]
     """Of the bare model per point, by what is needed of it"""
@@ -145,7 +135,7 @@ def benchmark(
 
     Each is run `repeats` times from different seeds at each number of draws, and compared with one larger run: from
     gradients for methods that use those, from predictions for the others, or with the closed form where there is one.
-    Numbers of draws that a method finds too small are left out.
+    Numbers of draws that a method finds too small are left out; where that is all of them, so is the method.
 
     Parameters
     ----------
@@ -170,21 +160,27 @@ def benchmark(
     seeds = range(seed + 1, seed + 1 + check_count(repeats, "repeats", at_least=2))
     question = {"sigma": sigma, "background": background, "target": target, "output": output}
     subject = _take_up(model, X, question, seed)
-    field = _field(methods, designs, isinstance(subject.job.evaluation.model, Differentiable))
-    needs: list[str] = sorted({METHODS[method].needs for method, _ in field})
+    d = len(subject.job.factor.free)
+    field, left_out = with_enough_draws(pairs(_tried(methods, subject), designs), counts, d)
+    needs = sorted({needs_of(pair) for pair in field})
     larger, timing = LARGER * counts[-1], (2 * ROUNDS + 1) * TIMED
-    total = len(subject.job.rows) * (len(field) * (len(seeds) * sum(counts) + timing) + len(needs) * larger)
+    drawn = sum(len(seeds) * sum(enough) + timing for enough in field.values())
+    total = len(subject.job.rows) * (drawn + len(needs) * larger)
     _forecast(total, max(_speed(subject, each) for each in needs), say)
     with Progress(progress, total, label="measuring") as watch:
-        truths = _truths(subject, needs, larger, watch)
-        curves = {pair: list(_curve(subject, pair, truths[_needs(pair)][0], counts, seeds, watch)) for pair in field}
+        truths = _truths(subject, {each: _referee(each, field) for each in needs}, larger, watch)
+        curves = {
+            pair: list(_curve(subject, pair, truths[needs_of(pair)][0], enough, seeds, watch))
+            for pair, enough in field.items()
+        }
+        left_out += _unlucky(curves, counts[-1])
         costs = _costs(subject, {pair: max(TIMED, curve[0][0]) for pair, curve in curves.items() if curve}, watch)
     found = [_contender(pair, curves[pair], cost) for pair, cost in costs.items()]
     references = tuple(about for _, about in truths.values())
     return Benchmark(
         contenders=(*_closed_forms(references[:1]), *sorted(found, key=lambda each: each.errors[-1])),
-        references=references, bare_seconds=_bare_seconds(costs), draws=counts, output=subject.output,
-        rows=len(subject.job.rows), features=len(subject.job.factor.free), repeats=len(seeds), seed=seed,
+        left_out=left_out, references=references, bare_seconds=_bare_seconds(costs), draws=counts,
+        output=subject.output, rows=len(subject.job.rows), features=d, repeats=len(seeds), seed=seed,
         versions=versions(),
     )  # fmt: skip
 
@@ -208,41 +204,33 @@ def crossing(evaluations: Sequence[int], errors: Sequence[float], target: float)
 
 def _take_up(model: Any, X: Any, question: dict[str, Any], seed: int) -> _Subject:
     """Every argument checked, before the first draw."""
-    job = prepare(model, X, **question, method="clime", max_samples=10**9, seed=seed)
+    job = _prepare(model, X, question, "clime", seed)
     target = resolve_target(question["target"], job.outputs, job.predictions)
     return _Subject(model, X, question, job, target.weights[:, 0], target.names[0])
 
 
-def _field(methods: Sequence[str], designs: Sequence[str], has_gradients: bool) -> list[Pair]:
-    """Pairs of method and design that can be tried, of those asked for."""
-    for name in methods:
-        check_choice(name, "method", METHODS)
-        if METHODS[name].needs == "gradients" and not has_gradients:
-            msg = f"{name} needs gradients, and this model gives only values. Leave it out, or use clime or differences"
-            raise NoGradients(msg)
-    known = dict.fromkeys(design for method in METHODS.values() for design in method.designs)
-    for name in designs:
-        check_choice(name, "design", known)
-    tried = [name for name in methods or CONTENDERS if METHODS[name].needs == "values" or has_gradients]
-    field = [(name, design) for name in tried for design in _designs(name) if not designs or design in designs]
-    if not field:
-        msg = f"none of the methods {', '.join(tried)} can use the designs {', '.join(designs)}"
-        raise InvalidArgument(msg)
-    return field
+def _prepare(model: Any, X: Any, question: dict[str, Any], method: str, seed: int) -> Job:
+    return prepare(model, X, Settings(max_samples=10**9, seed=seed), **question, method=METHODS[method])
 
 
-def _designs(name: str) -> tuple[str, ...]:
-    return ("aligned",) if name == "curves" else METHODS[name].designs
+def _tried(methods: Sequence[str], subject: _Subject) -> list[str]:
+    """Methods that the model allows, of those asked for."""
+    names = usable(methods, has_gradients=isinstance(subject.job.evaluation.model, Differentiable))
+    if "controlled" in names and not _has_control(subject, is_asked_for="controlled" in methods):
+        names.remove("controlled")
+    return names
 
 
-def _needs(pair: Pair) -> str:
-    return METHODS[pair[0]].needs
-
-
-def _settings(pair: Pair) -> dict[str, Any]:
-    """What `explain` is told; a design that belongs to its method alone goes without saying."""
-    name, design = pair
-    return {"method": METHODS[name]} | ({} if _designs(name) == (design,) else {"design": design})
+def _has_control(subject: _Subject, *, is_asked_for: bool) -> bool:
+    """Whether the model is a classifier with an exact margin; where that was asked for, an error says why not."""
+    try:
+        _prepare(subject.model, subject.X, subject.question, "controlled", subject.job.seed)
+    except NoClosedForm as err:
+        if is_asked_for:
+            msg = f"leave method 'controlled' out: {err}, which is method 'differences'"
+            raise NoClosedForm(msg) from err
+        return False
+    return True
 
 
 def _speed(subject: _Subject, needs: str) -> float:
@@ -282,8 +270,15 @@ def _forecast(evaluations: int, seconds: float, say: Callable[[str], None]) -> N
         say(f"{evaluations:,} model evaluations, {about} or more; fewer rows, repeats, draws or methods take less")
 
 
+def _referee(needs: str, field: Iterable[Pair]) -> str:
+    """The method of the larger run."""
+    if needs == "gradients":
+        return "smoothgrad"
+    return "controlled" if any(method == "controlled" for method, _ in field) else "differences"
+
+
 def _truths(
-    subject: _Subject, needs: Sequence[str], larger: int, watch: Progress
+    subject: _Subject, referees: dict[str, str], larger: int, watch: Progress
 ) -> dict[str, tuple[Array, Reference]]:
     """Standardised slopes to measure errors against, by what is needed of the model: exact, or one larger run."""
     found = {}
@@ -291,16 +286,16 @@ def _truths(
         known = subject.explain(method="exact")
     except NoClosedForm:
         known = None
-    for each in needs:
-        method = METHODS["smoothgrad" if each == "gradients" else "differences"]
-        e = known or subject.explain(method=method, n_samples=larger, seed=subject.job.seed)
+    for each, name in referees.items():
+        e = known or subject.explain(method=METHODS[name], n_samples=larger, seed=subject.job.seed)
         slopes = np.nan_to_num(e.standardised)
         length = np.linalg.norm(slopes, axis=1)
         if not length.any():
             msg = f"by its {each} the model does not change around these rows: there is nothing to be relative to"
             raise InvalidArgument(msg)
         own = np.linalg.norm(np.nan_to_num(e.standard_error * e.std), axis=1)[length > 0] / length[length > 0]
-        about = Reference(each, e.method, e.design, int(e.n_evaluations.max()), float(np.median(own)))
+        method = "exact" if known else name
+        about = Reference(each, method, e.design, int(e.n_evaluations.max()), float(np.median(own)))
         found[each] = slopes, about
         watch.advance(len(slopes) * larger)
     return found
@@ -309,20 +304,27 @@ def _truths(
 def _curve(
     subject: _Subject, pair: Pair, truth: Array, counts: Sequence[int], seeds: range, watch: Progress
 ) -> Iterator[tuple[int, int, float]]:
-    """Draws, evaluations per row and the error there, for each number of draws that is not too small."""
+    """Draws, evaluations per row and the error there, for each number of draws."""
     length = np.linalg.norm(truth, axis=1)
     for n in counts:
         squared = []
         try:
             for seed in seeds:
-                e = subject.explain(**_settings(pair), n_samples=n, seed=seed, draws="independent")
+                e = subject.explain(**settings_of(pair), n_samples=n, seed=seed, draws="independent")
                 squared.append(((np.nan_to_num(e.standardised) - truth) ** 2).sum(axis=1))
                 watch.advance(len(truth) * n)
-        except TooFewDraws:
-            watch.advance(len(truth) * n * len(seeds))
+        except TooFewDraws:  # only the draws themselves tell how many of them a kernel leaves
             continue
         error = np.sqrt(np.mean(squared, axis=0))[length > 0] / length[length > 0]
         yield n, int(e.n_evaluations.max()), float(np.median(error))
+
+
+def _unlucky(curves: Mapping[Pair, Sequence[Any]], most: int) -> tuple[LeftOut, ...]:
+    """Pairs that should have had enough draws, but a kernel left too few of them."""
+    if not any(curves.values()):
+        msg = f"draws must go beyond {most}: kernels leave too few of them for {', '.join(name for name, _ in curves)}"
+        raise TooFewDraws(msg)
+    return tuple(LeftOut(*pair, most + 1) for pair, curve in curves.items() if not curve)
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,9 +337,9 @@ class _Cost:
 
 def _costs(subject: _Subject, draws: dict[Pair, int], watch: Progress) -> dict[Pair, _Cost]:
     """Whole calls and the bare model, timed in turn."""
-    calls = {pair: partial(subject.explain, **_settings(pair), n_samples=n) for pair, n in draws.items()}
+    calls = {pair: partial(subject.explain, **settings_of(pair), n_samples=n) for pair, n in draws.items()}
     made = {pair: int(call().n_evaluations.sum()) for pair, call in calls.items()}
-    alone = {pair: _bare_run(subject, _needs(pair), made[pair]) for pair in calls}
+    alone = {pair: _bare_run(subject, needs_of(pair), made[pair]) for pair in calls}
     rounds = []
     for _ in range(ROUNDS):
         rounds.append({pair: (_seconds(calls[pair]), _seconds(alone[pair])) for pair in calls})
@@ -348,13 +350,13 @@ def _costs(subject: _Subject, draws: dict[Pair, int], watch: Progress) -> dict[P
 
 def _bare_seconds(costs: dict[Pair, _Cost]) -> dict[str, float]:
     """Of the bare model per point, by what is needed of it."""
-    needs = sorted({_needs(pair) for pair in costs})
-    return {each: min(cost.bare for pair, cost in costs.items() if _needs(pair) == each) for each in needs}
+    needs = sorted({needs_of(pair) for pair in costs})
+    return {each: min(cost.bare for pair, cost in costs.items() if needs_of(pair) == each) for each in needs}
 
 
 def _contender(pair: Pair, curve: Sequence[tuple[int, int, float]], cost: _Cost) -> Contender:
     draws, evaluations, errors = zip(*curve, strict=True)
-    return Contender(*pair, _needs(pair), draws, evaluations, errors, cost.whole, cost.whole / cost.bare)
+    return Contender(*pair, needs_of(pair), draws, evaluations, errors, cost.whole, cost.whole / cost.bare)
 
 
 def _closed_forms(references: Sequence[Reference]) -> list[Contender]:

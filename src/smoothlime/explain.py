@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ._validate import check_choice, check_count, check_fraction, check_number
+from ._validate import check_choice
 from .choices import certify_method, choose_design, choose_method
 from .controlled import settle_control
 from .designs import DESIGNS, Design
@@ -23,6 +23,7 @@ from .models.evaluation import automatic_batch_size
 from .models.targets import every_output, output_names, range_of
 from .neighbourhood import Neighbourhood
 from .sampling import run
+from .settings import Settings
 from .subject import Subject, take_up
 from .uncertainty.stopping import FIRST_LOOK, Stopping, plan_looks
 
@@ -82,8 +83,9 @@ def explain(
     output
         For classifiers: explain the probability or the margin. Functions and torch modules are taken as they are.
     n_samples
-        A fixed number of draws per row, rounded up to whole blocks of the design: for `"aligned"` to 16 times a power
-        of two, for `"sobol"` to 8 times one. Without it, each row is drawn until its error is good enough:
+        A fixed number of draws per row, rounded up to whole blocks of the design: for `"aligned"`, which `"auto"`
+        mostly takes from 256 on, and `"sobol"` to a power of two (257 to 512), from 16 and 8 on. The result's
+        `n_samples` is the number used. Without it, each row is drawn until its error is good enough:
     rtol, atol
         The L2 error of the standardised slopes is at most max(atol, rtol·‖w‖). `atol="auto"` is 1% of the standard
         deviation of the model over the neighbourhood.
@@ -115,17 +117,17 @@ def explain(
     >>> np.round(np.abs(e.values), 2), e.converged
     (array([[1.96, 0.  ]]), array([ True]))
     """
+    settings = Settings(
+        n_samples=n_samples, rtol=rtol, atol=atol, confidence=confidence, guarantee=guarantee,
+        output_range=output_range, gradient_bound=gradient_bound, max_samples=max_samples, draws=draws, seed=seed,
+        batch_size=batch_size,
+    )  # fmt: skip
     known = _exactly(model, X, method, sigma, background, output, n_samples, design)
     if known is not None:
-        level = _check_unused(
-            rtol, atol, confidence, guarantee, output_range, gradient_bound, max_samples, draws, seed, batch_size
-        )
-        return known.run(resolve_target(target, known.outputs, known.predictions), level, progress)[0]
+        return known.run(resolve_target(target, known.outputs, known.predictions), settings.confidence, progress)[0]
     job = prepare(
-        model, X, method=method, sigma=sigma, background=background, target=target, output=output, n_samples=n_samples,
-        rtol=rtol, atol=atol, confidence=confidence, guarantee=guarantee, output_range=output_range,
-        gradient_bound=gradient_bound, max_samples=max_samples, design=design, draws=draws, seed=seed,
-        batch_size=batch_size,
+        model, X, settings, method=method, sigma=sigma, background=background, target=target, output=output,
+        design=design,
     )  # fmt: skip
     resolved = resolve_target(target, job.outputs, job.predictions)
     (explanation,) = run(job, resolved, progress)
@@ -168,19 +170,16 @@ def explain_outputs(
     >>> np.round((both["0"] + both["1"]).values, 12)
     array([[0.]])
     """
-    known = _exactly(model, X, method, sigma, background, output, n_samples, design)
-    if known is not None:
-        level = _check_unused(
-            rtol, atol, confidence, guarantee, output_range, gradient_bound, max_samples, draws, seed, batch_size
-        )
-        every = every_output(known.outputs, len(known.predictions))
-        return dict(zip(every.names, known.run(every, level, progress), strict=True))
-    job = prepare(
-        model, X, method=method, sigma=sigma, background=background, output=output, n_samples=n_samples,
-        rtol=rtol, atol=atol, confidence=confidence, guarantee=guarantee, output_range=output_range,
-        gradient_bound=gradient_bound, max_samples=max_samples, design=design, draws=draws, seed=seed,
+    settings = Settings(
+        n_samples=n_samples, rtol=rtol, atol=atol, confidence=confidence, guarantee=guarantee,
+        output_range=output_range, gradient_bound=gradient_bound, max_samples=max_samples, draws=draws, seed=seed,
         batch_size=batch_size,
     )  # fmt: skip
+    known = _exactly(model, X, method, sigma, background, output, n_samples, design)
+    if known is not None:
+        every = every_output(known.outputs, len(known.predictions))
+        return dict(zip(every.names, known.run(every, settings.confidence, progress), strict=True))
+    job = prepare(model, X, settings, method=method, sigma=sigma, background=background, output=output, design=design)
     resolved = every_output(job.outputs, len(job.rows))
     explanations = dict(zip(resolved.names, run(job, resolved, progress), strict=True))
     if n_samples is None:
@@ -191,24 +190,14 @@ def explain_outputs(
 def prepare(
     model: Any,
     X: Any,
+    settings: Settings,
     *,
     method: str | Estimator = "auto",
     sigma: Any = 1.0,
     background: Any = None,
     target: Any = None,
     output: str = "probability",
-    n_samples: int | None = None,
-    rtol: float = 0.05,
-    atol: float | str = "auto",
-    confidence: float = 0.95,
-    guarantee: str = "approximate",
-    output_range: tuple[float, float] | None = None,
-    gradient_bound: float | None = None,
-    max_samples: int = 100_000,
     design: str = "auto",
-    draws: str = "shared",
-    seed: int = 0,
-    batch_size: int | str = "auto",
     may_turn: bool = True,
 ) -> Job:
     """Check every argument, settle every choice, and ask the model for f(x), twice: one that works by itself, later."""
@@ -217,22 +206,19 @@ def prepare(
     adapted, rows, factor = subject.model, subject.rows, subject.factor
     d = len(factor.free)
     has_gradients = hasattr(adapted, "values_and_gradients")  # it is Differentiable: asking a protocol takes longer
-    check_choice(guarantee, "guarantee", ("approximate", "certified"))
-    cap = check_count(max_samples, "max_samples")
     estimator: Estimator
-    if guarantee == "certified":
-        known = output_range
+    if settings.is_certified:
+        known = settings.output_range
         if known is None and getattr(adapted, "output_range", None) is not None:
             known = range_of(target, adapted.output_range)  # type: ignore[attr-defined]  # asked for just above
         estimator = certify_method(
-            method, has_gradients=has_gradients, output_range=known, gradient_bound=gradient_bound
+            method, has_gradients=has_gradients, output_range=known, gradient_bound=settings.gradient_bound
         )
     else:
-        _refuse_bounds(output_range, gradient_bound)
-        asked = None if n_samples is None else check_count(n_samples, "n_samples")
         estimator = choose_method(
-            method, has_gradients=has_gradients, d=d, n=asked, most=cap, design=design, may_turn=may_turn
-        )
+            method, has_gradients=has_gradients, d=d, n=settings.n_samples, most=settings.max_samples, design=design,
+            may_turn=may_turn,
+        )  # fmt: skip
     if estimator.needs == "gradients" and not has_gradients:
         msg = (
             f"{estimator.name} needs gradients; a {type(model).__name__} gives only values."
@@ -240,22 +226,20 @@ def prepare(
         )
         raise NoGradients(msg)
     dtype = model_dtype(adapted)
-    if batch_size == "auto":
+    if isinstance(settings.batch_size, int):
+        size = settings.batch_size
+    else:
         # points that are made on the host stay there, in its cache, whatever the device would like
         size = automatic_batch_size(rows.shape[1], dtype, adapted if hasattr(estimator, "gather") else None)
-    else:
-        size = check_count(batch_size, "batch_size")
-    is_chosen = guarantee == "approximate" and method == design == "auto"
+    is_chosen = not settings.is_certified and method == design == "auto"
     estimator, controlled = settle_control(estimator, subject, size, is_chosen=is_chosen)
-    chosen, looks = _budget(estimator, design, d, n_samples, cap, may_turn=may_turn)
-    stopping = Stopping(looks, *_tolerances(rtol, atol), check_fraction(confidence, "confidence"))
-    check_choice(draws, "draws", ("shared", "independent"))
+    chosen, looks = _budget(estimator, design, d, settings.n_samples, settings.max_samples, may_turn=may_turn)
+    stopping = Stopping(looks, settings.rtol, settings.absolute, settings.confidence)
     evaluation = Evaluation(adapted if controlled is None else controlled.margins.model, size)
-    at_rows = rows.astype(dtype)
-    answers = evaluation.values(at_rows, row_name)
+    answers = evaluation.values(rows.astype(dtype), row_name)
     is_apart = getattr(adapted, "is_apart", False) and hasattr(estimator, "gather")
     if not is_apart:
-        evaluation.check_repeatable(at_rows, answers, row_name)
+        evaluation.check_repeatable(rows.astype(dtype), answers, row_name)  # the first may be spoilt by now
     predictions = answers if controlled is None else controlled.predictions
     _warn_if_blurred(subject)
     return Job(
@@ -266,44 +250,12 @@ def prepare(
         method=estimator,
         design=chosen,
         stopping=stopping,
-        is_shared=draws == "shared",
-        seed=check_count(seed, "seed", at_least=0),
+        is_shared=settings.draws == "shared",
+        seed=settings.seed,
         dtype=dtype.name,
         controlled=controlled,
         to_repeat=[answers] if is_apart else [],
     )
-
-
-def _check_unused(
-    rtol: Any,
-    atol: Any,
-    confidence: Any,
-    guarantee: Any,
-    output_range: Any,
-    gradient_bound: Any,
-    max_samples: Any,
-    draws: Any,
-    seed: Any,
-    batch_size: Any,
-) -> float:
-    """Refuse what sampling would refuse, though an exact answer does without; returns the confidence."""
-    check_choice(guarantee, "guarantee", ("approximate", "certified"))
-    check_choice(draws, "draws", ("shared", "independent"))
-    _tolerances(rtol, atol)
-    check_count(max_samples, "max_samples")
-    check_count(seed, "seed", at_least=0)
-    if batch_size != "auto":
-        check_count(batch_size, "batch_size")
-    if guarantee == "approximate":
-        _refuse_bounds(output_range, gradient_bound)
-    return check_fraction(confidence, "confidence")
-
-
-def _refuse_bounds(output_range: Any, gradient_bound: Any) -> None:
-    for name, given in (("output_range", output_range), ("gradient_bound", gradient_bound)):
-        if given is not None:
-            msg = f"{name} is for guarantee='certified'; without it nothing would use it"
-            raise InvalidArgument(msg)
 
 
 def _exactly(
@@ -321,28 +273,13 @@ def _exactly(
     return find_exactly(model, X, sigma=sigma, background=background, output=output, is_asked_for=is_asked_for)
 
 
-def _tolerances(rtol: float, atol: float | str) -> tuple[float, float | None]:
-    relative = check_number(rtol, "rtol")
-    if relative >= 1:
-        msg = f"rtol must be below 1; got {rtol!r}"
-        raise InvalidArgument(msg)
-    if atol == "auto":
-        return relative, None
-    absolute = check_number(atol, "atol")
-    if relative == 0 and absolute == 0:
-        msg = "rtol and atol are both 0: no number of draws is enough. Give one of them, or n_samples"
-        raise InvalidArgument(msg)
-    return relative, absolute
-
-
 def _budget(
-    method: Estimator, design: str, d: int, n_samples: int | None, cap: int, *, may_turn: bool
+    method: Estimator, design: str, d: int, asked: int | None, cap: int, *, may_turn: bool
 ) -> tuple[Design, tuple[int, ...]]:
     """The design and the numbers of draws at which to look, in whole blocks.
 
     Too few draws are an error that names the fewest.
     """
-    asked = None if n_samples is None else check_count(n_samples, "n_samples")
     name = choose_design(design, method, d=d, n=asked or cap, may_turn=may_turn)
     chosen = DESIGNS[name]
     fewest = method.fewest(d, is_paired=chosen.is_paired)

@@ -22,6 +22,7 @@ from .job import Job
 from .models import Target, resolve_target
 from .neighbourhood import Neighbourhood
 from .sampling import run
+from .settings import Settings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -206,10 +207,13 @@ def sigma_path(
     known = _exact_path(model, x, method, wanted, around, background, target, output, confidence, progress)
     if known is not None:
         return known
+    settings = Settings(
+        n_samples=check_count(n_samples, "n_samples"), confidence=confidence, seed=seed, batch_size=batch_size
+    )
     job = prepare(
-        model, x, method=method, sigma=float(wanted[0]) if around is None else _times(around, around, wanted[0]),
-        background=background, target=target, output=output, n_samples=check_count(n_samples, "n_samples"),
-        confidence=confidence, design=design, seed=seed, batch_size=batch_size, may_turn=False,
+        model, x, settings, method=method,
+        sigma=float(wanted[0]) if around is None else _times(around, around, wanted[0]),
+        background=background, target=target, output=output, design=design, may_turn=False,
     )  # fmt: skip
     _check_one_row(job.rows.shape)
     resolved = resolve_target(target, job.outputs, job.predictions)

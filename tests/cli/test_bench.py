@@ -14,11 +14,14 @@ from smoothlime.cli import main
 MODELS = """
 import numpy as np
 import torch
+from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.linear_model import LinearRegression
 
 curved = lambda a: np.tanh(a[:, 0]) * a[:, 1] + a[:, 2]
 flat = lambda a: np.ones(len(a))
 line = LinearRegression().fit(np.eye(3), [1.0, 2.0, 3.0])
+many = np.random.default_rng(0).normal(size=(200, 3))
+boosted = GradientBoostingClassifier(n_estimators=20, random_state=0).fit(many, many[:, 0] * many[:, 1] > many[:, 2])
 torch.manual_seed(0)
 net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ELU(), torch.nn.Linear(4, 1)).double().eval()
 """
@@ -70,6 +73,35 @@ def test_a_closed_form_wins_and_is_the_truth(folder):
     assert "against the closed form" in done.output
 
 
+def test_probabilities_of_boosted_trees_are_tried_with_their_margin_as_control(folder):
+    few = ("--draws", "64,1024", "--repeats", "3", "--rows", "2", "--target", "1")
+    done = bench(folder, "boosted", *few, "-o", str(folder / "found.json"), "--plot", str(folder / "errors.svg"))
+    assert done.exit_code == 0, done.output
+    assert re.search(r"^controlled +differences +\d", done.output, re.M)
+    assert "evaluations (controlled, differences draws)" in done.output
+    found = json.loads((folder / "found.json").read_text())
+    errors = {each["method"]: each["errors"][-1] for each in found["contenders"]}
+    assert errors["controlled"] < errors["differences"]
+
+
+def test_who_needs_more_draws_is_named(folder):
+    done = bench(folder, "curved", "--draws", "8,10", "--repeats", "2", "--rows", "1", "--method", "clime")
+    assert done.exit_code == 0, done.output
+    assert "left out, as these need more draws: clime antithetic (16), clime orthogonal (18)" in done.output
+    assert re.search("^clime +iid", done.output, re.M)
+
+
+def test_draws_that_are_too_few_for_everything_are_refused_before_the_work(folder):
+    only = ("--method", "clime", "--method", "differences", "--design", "iid", "--design", "differences")
+    done = bench(folder, "curved", "--draws", "2,4", *only, "--plot", str(folder / "errors.svg"))
+    assert done.exit_code == 2, done.output
+    assert done.stderr == (
+        "smoothlime: --draws must go up to at least 8 on 3 features, which is what clime with iid draws needs for"
+        " slopes with error bars, and nothing else needs fewer; got 2, 4\n"
+    )
+    assert not (folder / "errors.svg").exists()
+
+
 def test_a_picture_is_drawn(folder):
     done = bench(folder, "curved", *SMALL, "--plot", str(folder / "errors.svg"))
     assert done.exit_code == 0, done.output
@@ -98,6 +130,7 @@ def test_long_runs_are_announced(folder, monkeypatch):
         ("curved", ("--design", "magic"), "design must be one of"),
         ("curved", ("--method", "smoothgrad"), "smoothgrad needs gradients, and this model gives only values"),
         ("curved", ("--method", "differences", "--design", "iid"), "none of the methods differences can use"),
+        ("curved", ("--method", "controlled"), "leave method 'controlled' out: control='margin' needs a boosted"),
         ("curved", ("--out", "found.txt"), "--out must end in .json"),
         ("curved", ("--out", "nowhere/found.json"), "there is no folder 'nowhere'"),
         ("curved", ("--plot", "errors.txt"), "--plot must end in .svg or .png or .pdf"),

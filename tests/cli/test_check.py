@@ -122,3 +122,33 @@ def test_model_names_are_checked(folder):
         done = CliRunner().invoke(main, ["check", model, str(folder / "rows.csv")])
         assert done.exit_code == 2
         assert message in done.output
+
+
+def test_it_takes_the_same_description_of_a_neighbourhood_as_explain(folder):
+    (folder / "wide.csv").write_text("age,debt\n0,0\n20,4\n-20,8\n")
+    narrow = json.loads(check(folder, "smooth", "--json", "--rows", "3").output)
+    wide = json.loads(check(folder, "smooth", "--json", "--rows", "3", "--background", str(folder / "wide.csv")).output)
+    held = json.loads(check(folder, "smooth", "--json", "--rows", "3", "--fixed", "debt").output)
+    assert len({each["robustness"]["mean"] for each in (narrow, wide, held)}) == 3
+
+
+def test_margins_of_classifiers_can_be_checked(folder):
+    (folder / "classes.py").write_text(
+        "from sklearn.linear_model import LogisticRegression\n"
+        "model = LogisticRegression().fit([[0, 1], [1, 0], [1, 1]], [0, 1, 1])\n"
+    )
+    arguments = [
+        "check",
+        "classes:model",
+        str(folder / "rows.csv"),
+        "--path",
+        str(folder),
+        "--json",
+        "--output",
+        "margin",
+    ]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.output)
+    assert found["robustness"]["mean"] < 1e-9  # a margin is linear: its slopes are the same everywhere
+    assert found["certificate"] is None

@@ -46,7 +46,7 @@ def test_rows_are_explained_into_a_file(folder, suffix):
     out = folder / f"explained.{suffix}"
     done = explain(folder, "line", "-o", str(out))
     assert done.exit_code == 0, done.output
-    assert done.output == f"wrote {out}: 3 rows, clime, aligned draws, seed 0\n"
+    assert done.output == f"wrote {out}: 3 rows, clime, 256 aligned draws per row, seed 0\n"
     e = sl.load(out)
     np.testing.assert_allclose(e.values, [[3, -1]] * 3, atol=1e-9)
     assert e.feature_names == ("age", "debt")
@@ -86,6 +86,16 @@ def test_scales_may_come_from_another_file(folder):
     np.testing.assert_allclose(sl.load(out).std, [np.std([0, 20, 20], ddof=1), np.std([0, 0, 4], ddof=1)])
 
 
+def test_an_exact_answer_is_said_to_be_one(folder):
+    (folder / "linear.py").write_text(
+        "from sklearn.linear_model import LinearRegression\n"
+        "model = LinearRegression().fit([[0, 1], [1, 0], [1, 1]], [1, 2, 4])\n"
+    )
+    out = folder / "e.json"
+    arguments = ["explain", "linear:model", str(folder / "rows.csv"), "--path", str(folder), "-o", str(out)]
+    assert CliRunner().invoke(main, arguments).output == f"wrote {out}: 3 rows, exact\n"
+
+
 def test_columns_can_be_held_fixed(folder):
     out = folder / "explained.json"
     assert explain(folder, "line", "--fixed", "debt", "-o", str(out)).exit_code == 0
@@ -97,6 +107,7 @@ def test_rows_that_do_not_converge_are_named(folder):
     done = explain(folder, "wave", "--max-samples", "256", "--raw-units", "--sigma", "1", "-o", str(out))
     assert done.exit_code == 0
     assert "smoothlime: 3 of 3 rows did not reach the tolerance for 'output' within 256 draws" in done.stderr
+    assert "Raise --max-samples, --rtol or atol" in done.stderr
     assert "3 did not reach the tolerance" in done.stdout
     assert not sl.load(out).converged.any()
 
@@ -104,10 +115,11 @@ def test_rows_that_do_not_converge_are_named(folder):
 @pytest.mark.parametrize(
     ("more", "table", "message"),
     [
-        (("-o", "explained.txt"), "rows.csv", "path must end in .json or .parquet"),
+        (("-o", "explained.txt"), "rows.csv", "--out must end in .json or .parquet"),
         (("-o", "nowhere/explained.json"), "rows.csv", "there is no folder 'nowhere'"),
         (("--rows", "0"), "rows.csv", "--rows must be a whole number >= 1"),
-        (("--method", "magic"), "rows.csv", "method must be one of"),
+        (("--method", "magic"), "rows.csv", "--method must be one of"),
+        (("--samples", "2"), "rows.csv", "--samples 2 is too few for"),
         ((), "absent.csv", "there is no file"),
         ((), "one.csv", "X must have at least 2 rows"),
         ((), "twice.csv", "has two columns named 'a'"),

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from smoothlime.paper import claims
+from smoothlime.paper import beyond, claims
 from smoothlime.paper.study import NAMES, Curve
 
 AT_SMALL_SCALE = {
@@ -181,7 +181,7 @@ class TestVerdictsFollowFromTheNumbers:
             },
             "step": {"smoothgrad": 0.0, "clime": found["step"], "standard_error": 0.01},
         }
-        monkeypatch.setattr(claims.beyond, "theorems", lambda study: numbers)
+        monkeypatch.setattr(beyond, "theorems", lambda study: numbers)
         assert verdict("theorem-1", Made(slow)) == expected
 
     def test_a_reason_never_contradicts_its_verdict(self, monkeypatch):
@@ -192,7 +192,7 @@ class TestVerdictsFollowFromTheNumbers:
             "linearity": 1.0,
             "proportionality": {"linear": 1.0, "logistic": 1.0, "k": 1.0},
         }
-        monkeypatch.setattr(claims.beyond, "theorems", lambda study: numbers)
+        monkeypatch.setattr(beyond, "theorems", lambda study: numbers)
         for claim_id, expected, word in (
             ("theorem-2", "holds", "did not show"),
             ("proposition-1", "does not hold", "More runs miss"),

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import smoothlime as sl
+from smoothlime import contenders
 from smoothlime.benchmark import benchmark, crossing
+from smoothlime.errors import TooFewDraws
 
 
 def test_errors_are_those_of_known_slopes():
@@ -58,3 +60,14 @@ def test_every_evaluation_is_charged():
     asked.clear()
     sl.explain(model, [[0.1, 0.2]], method="differences", n_samples=128)
     assert only.evaluations[-1] == sum(asked)
+
+
+def test_kernels_that_leave_too_few_draws_are_left_out(monkeypatch):
+    narrow = sl.Lime(kernel=lambda distance: np.exp(-50 * distance**2))
+    monkeypatch.setitem(contenders.METHODS, "lime", narrow)
+    settings = {"designs": ["iid"], "draws": [64, 128], "repeats": 2, "progress": False}
+    found = benchmark(lambda a: np.tanh(a).sum(axis=1), [0.1, 0.2, 0.3], methods=["clime", "lime"], **settings)
+    assert [each.method for each in found.contenders] == ["clime"]
+    assert [(each.method, each.fewest) for each in found.left_out] == [("lime", 129)]
+    with pytest.raises(TooFewDraws, match="draws must go beyond 128: kernels leave too few of them for lime"):
+        benchmark(lambda a: np.tanh(a).sum(axis=1), [0.1, 0.2, 0.3], methods=["lime"], **settings)

@@ -23,6 +23,7 @@ LAYERS = [
     {"estimators", "exact"},
     {
         "choices",
+        "settings",
         "controlled",
         "job",
         "sources",
@@ -34,7 +35,7 @@ LAYERS = [
         "sigma_path",
         "guarantees",
     },
-    {"testing", "io", "plots", "benchmark"},
+    {"testing", "io", "plots", "contenders", "benchmark"},
     {"paper", "cli", "__init__", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -106,6 +106,64 @@ class TestTorch:
         with pytest.raises(ModelError, match="does not depend on its input through differentiable"):
             sl.explain(Detached().eval(), POINTS, target=0)
 
+    @pytest.mark.parametrize("method", ["smoothgrad", "clime"])
+    @pytest.mark.parametrize("kind", ["doubled", "shifted", "part", "rectified", "unfollowed"])
+    def test_a_module_that_writes_into_its_input_is_given_copies(self, kind, method):
+        class Writing(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = network(dtype=torch.float64)
+
+            def forward(self, a):
+                if kind == "doubled":
+                    a.mul_(2)
+                elif kind == "shifted":
+                    a += 1
+                elif kind == "part":
+                    a[:, 0] = 2 * a[:, 0]
+                elif kind == "rectified":
+                    torch.nn.functional.relu(a, inplace=True)
+                else:
+                    with torch.no_grad():
+                        a.add_(1)
+                return self.inner(a)
+
+        class Copying(Writing):
+            def forward(self, a):
+                return super().forward(a.clone())
+
+        given = POINTS.copy()
+        e, plain = (
+            sl.explain(each.eval(), given, target=0, method=method, n_samples=256, design="iid", batch_size=100)
+            for each in (Writing(), Copying())
+        )
+        np.testing.assert_allclose(e.values, plain.values, rtol=1e-12, atol=1e-14)
+        np.testing.assert_array_equal(e.prediction, plain.prediction)
+        np.testing.assert_array_equal(given, POINTS)
+
+    def test_a_tidy_module_is_given_no_copies(self):
+        seen = []
+        net = network(dtype=torch.float64)
+        net.register_forward_pre_hook(lambda module, args: seen.append(args[0].data_ptr()))
+        model, points = sl.as_model(net), POINTS.copy()
+        model.values(points)
+        model.values(points)
+        assert set(seen) == {points.ctypes.data}
+
+    def test_a_module_that_writes_into_its_input_unseen_is_refused(self):
+        class Hidden(torch.nn.Module):
+            def forward(self, a):
+                a.data.mul_(2)
+                return a.sum(dim=1)
+
+        with pytest.raises(ModelError, match=r"writes into its input unseen .*work on a copy: x = x\.clone\(\)"):
+            sl.explain(Hidden(), POINTS, n_samples=64)
+
+    def test_points_of_inference_mode_are_points(self):
+        with torch.inference_mode():
+            e = sl.explain(network(), POINTS, target=0, method="clime", n_samples=64)
+        assert np.isfinite(e.values).all()
+
     def test_a_module_with_a_predict_method_is_still_a_module(self):
         class WithPredict(torch.nn.Sequential):
             def predict(self, a):

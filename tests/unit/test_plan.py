@@ -148,5 +148,5 @@ class TestCommand:
     def test_complains_without_a_traceback(self):
         done = self.run("stein", "--eps", "0.05")
         assert done.exit_code == 2
-        assert "output_range=(lowest, highest) is needed" in done.output
+        assert "--range lowest highest is needed" in done.output
         assert "Traceback" not in done.output

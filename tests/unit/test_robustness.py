@@ -79,3 +79,15 @@ def test_fixed_features_do_not_move():
 def test_bad_input(arguments, message):
     with pytest.raises(errors.InvalidArgument, match=message):
         sl.robustness(F, X, **arguments)
+
+
+def test_features_of_a_frame_can_be_held_fixed_by_name():
+    import pandas as pd
+
+    table = pd.DataFrame({"age": [0.1, 0.4], "debt": [1.0, 2.0], "time": [0.0, -0.3]})
+    model = lambda a: np.tanh(a[:, 0]) * a[:, 1] + a[:, 2]
+    question = {"n_samples": 64, "output_range": (-9, 9), "progress": False}
+    by_name = sl.robustness(model, table, sigma=sl.Neighbourhood(0.5, fixed=["debt"]), **question)
+    by_position = sl.robustness(model, table.to_numpy(), sigma=sl.Neighbourhood(0.5, fixed=[1]), **question)
+    np.testing.assert_array_equal(by_name.per_row, by_position.per_row)
+    np.testing.assert_array_equal(by_name.ceiling, by_position.ceiling)

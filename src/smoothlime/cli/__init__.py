@@ -13,6 +13,7 @@ import click
 
 from .._version import __version__
 from ..errors import SmoothlimeError
+from ._words import as_typed
 
 COMMANDS = ("bench", "check", "explain", "plan", "reproduce")
 
@@ -34,7 +35,9 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except SmoothlimeError as err:
-            click.echo(f"smoothlime: {err}", err=True)
+            command = self.get_command(ctx, ctx.invoked_subcommand or "")
+            said = str(err) if command is None else as_typed(str(err), command)
+            click.echo(f"smoothlime: {said}", err=True)
             sys.exit(2)
 
 

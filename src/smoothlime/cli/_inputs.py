@@ -16,7 +16,7 @@ import numpy as np
 from .._optional import require
 from .._validate import check_count
 from ..errors import InvalidArgument
-from ..models import as_model, knows_both_outputs
+from ..models import Model, as_model, knows_both_outputs
 from ..neighbourhood import Neighbourhood
 from ..tables import as_table
 
@@ -32,6 +32,8 @@ class Asked:
     """What a command explains, read and checked: all that `explain` needs to know about it."""
 
     model: Any
+    adapted: Model
+    """The same as smoothlime asks it"""
     rows: Any
     around: Neighbourhood
     target: Any
@@ -64,7 +66,19 @@ def ask(
     adapted = as_model(loaded, output=output) if knows_both_outputs(loaded) else as_model(loaded)
     held = wanted_columns(fixed, "--fixed")
     around = Neighbourhood(sigma, fixed=held) if raw_units else Neighbourhood.from_data(scales, sigma, fixed=held)
-    return Asked(loaded, rows, around, target_of(target, adapted.outputs))
+    return Asked(loaded, adapted, rows, around, target_of(target, adapted.outputs))
+
+
+def check_file(path: str | None, endings: tuple[str, ...], option: str) -> None:
+    """Refuse a file that could not be written: asked before the work, not after it."""
+    from ..io.files import check_writable
+
+    if path is None:
+        return
+    if Path(path).suffix.lower() not in endings:
+        msg = f"{option} must end in {' or '.join(endings)}; got {path!r}"
+        raise InvalidArgument(msg)
+    check_writable(path)
 
 
 def load_model(spec: str, path: str | None) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._inputs import ask
+from ._inputs import ask, check_file
 
 if TYPE_CHECKING:
     from ..benchmark import Benchmark
@@ -19,6 +19,7 @@ PICTURES = (".svg", ".png", ".pdf")
 
 @click.command(
     "bench",
+    short_help="Measure which method and design suit a model best.",
     epilog="Example: smoothlime bench mymodels:net --data rows.csv --path . --target 1 --plot errors.svg",
 )
 @click.argument("model")
@@ -29,18 +30,35 @@ PICTURES = (".svg", ".png", ".pdf")
 @click.option("--columns", help="Columns to use, separated by commas; all of them by default.")
 @click.option("--rows", "most", type=int, default=4, show_default=True, help="Use at most so many rows.")
 @click.option("--target", help="Output to explain: a name, a position, or 'predicted'.")
-@click.option("--output", type=click.Choice(["probability", "margin"]), default="probability", show_default=True)
+@click.option(
+    "--output",
+    type=click.Choice(["probability", "margin"]),
+    default="probability",
+    show_default=True,
+    help="What of a classifier to explain; other models are taken as they are.",
+)
 @click.option(
     "--sigma", type=float, default=0.5, show_default=True, help="In standard deviations of the data's columns."
 )
 @click.option("--background", help="File whose columns give the standard deviations instead of those of --data.")
 @click.option("--raw-units", is_flag=True, help="Take --sigma in the units of the features instead.")
 @click.option("--fixed", help="Columns to hold fixed, separated by commas, besides those that hold no numbers.")
-@click.option("--method", "methods", multiple=True, help="Only this method; may be given several times.")
-@click.option("--design", "designs", multiple=True, help="Only this design; may be given several times.")
+@click.option(
+    "--method",
+    "methods",
+    multiple=True,
+    help="Only this method: smoothgrad, clime, curves (C-LIME with curves), differences, controlled (differences with"
+    " the exact margin of a boosted classifier as control), stein or lime; may be given several times.",
+)
+@click.option(
+    "--design",
+    "designs",
+    multiple=True,
+    help="Only this design: iid, antithetic, orthogonal, sobol, aligned or differences; may be given several times.",
+)
 @click.option("--draws", help="Numbers of draws per row, separated by commas; 64 to 4096 by doubling by default.")
 @click.option("--repeats", type=int, default=8, show_default=True, help="Runs from different seeds, for each.")
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the draws.")
 def command(
     model: str,
     table: str,
@@ -71,8 +89,8 @@ def command(
     from ..errors import SmoothlimeWarning
     from ..plots.contest import as_text
 
-    _check_file(out, (".json",), "--out")  # before the work, not after it
-    _check_file(plot, PICTURES, "--plot")
+    check_file(out, (".json",), "--out")
+    check_file(plot, PICTURES, "--plot")
     asked = ask(
         model, table, path=path, columns=columns, most=most, target=target, output=output, sigma=sigma,
         background=background, raw_units=raw_units, fixed=fixed,
@@ -91,18 +109,6 @@ def command(
     if plot is not None:
         _draw(found, plot)
         click.echo(f"wrote {plot}")
-
-
-def _check_file(path: str | None, endings: tuple[str, ...], option: str) -> None:
-    from ..errors import InvalidArgument
-    from ..io.files import check_writable
-
-    if path is None:
-        return
-    if Path(path).suffix.lower() not in endings:
-        msg = f"{option} must end in {' or '.join(endings)}; got {path!r}"
-        raise InvalidArgument(msg)
-    check_writable(path)
 
 
 def _numbers(text: str | None) -> tuple[int, ...]:

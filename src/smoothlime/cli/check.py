@@ -8,13 +8,14 @@ from typing import Any
 
 import click
 
-from ._inputs import load_model, load_table, target_of, wanted_columns
+from ._inputs import ask
 
 TRUSTED, DISAGREES, CANNOT_TELL = 0, 3, 4
 
 
 @click.command(
     "check",
+    short_help="Can explanations of a model be trusted?",
     epilog="Exit codes: 0 nothing speaks against the explanations; 3 the gradients disagree with the predictions"
     " around some row; 4 too few draws to tell for most rows; 2 bad input."
     " Example: smoothlime check mymodels:net rows.csv --path . --sigma 0.5",
@@ -26,16 +27,27 @@ TRUSTED, DISAGREES, CANNOT_TELL = 0, 3, 4
 @click.option("--rows", "most", type=int, default=20, show_default=True, help="Use at most so many rows.")
 @click.option("--target", help="Output to explain: a name, a position, or 'predicted'.")
 @click.option(
+    "--output",
+    type=click.Choice(["probability", "margin"]),
+    default="probability",
+    show_default=True,
+    help="What of a classifier to explain; other models are taken as they are.",
+)
+@click.option(
     "--sigma", type=float, default=0.5, show_default=True, help="In standard deviations of the table's columns."
 )
+@click.option("--background", help="File whose columns give the standard deviations instead of TABLE's.")
 @click.option("--raw-units", is_flag=True, help="Take --sigma in the units of the features instead.")
-@click.option("--range", "output_range", type=float, nargs=2, help="Lowest and highest output, e.g. 0 1.")
+@click.option("--fixed", help="Columns to hold fixed, separated by commas, besides those that hold no numbers.")
+@click.option(
+    "--range", "output_range", type=float, nargs=2, metavar="LOW HIGH", help="Lowest and highest output, e.g. 0 1."
+)
 @click.option("--gradient-bound", type=float, help="Largest length of the gradient, per unit of the features.")
-@click.option("--samples", type=int, default=20_000, show_default=True, help="Draws per row.")
+@click.option("--samples", "n_samples", type=int, default=20_000, show_default=True, help="Draws per row.")
 @click.option(
     "--margin", type=float, default=0.1, show_default=True, help="Difference, relative to the slopes, to ignore."
 )
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the draws.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(
     model: str,
@@ -44,11 +56,14 @@ def command(
     columns: str | None,
     most: int,
     target: str | None,
+    output: str,
     sigma: float,
+    background: str | None,
     raw_units: bool,
+    fixed: str | None,
     output_range: tuple[float, float] | None,
     gradient_bound: float | None,
-    samples: int,
+    n_samples: int,
     margin: float,
     seed: int,
     as_json: bool,
@@ -57,22 +72,21 @@ def command(
 
     TABLE is a CSV file with a header, or a Parquet file.
     """
-    from .._validate import check_count
     from ..guarantees import agreement, certify, robustness
-    from ..models import Differentiable, as_model
-    from ..neighbourhood import Neighbourhood
+    from ..models import Differentiable
 
-    everything = load_table(table, wanted_columns(columns))
-    adapted = as_model(load_model(model, path))
-    around = Neighbourhood(sigma) if raw_units else Neighbourhood.from_data(everything, sigma)
-    rows = everything[: check_count(most, "--rows")]
-    shared: dict[str, Any] = {"sigma": around, "target": target_of(target, adapted.outputs)}
+    asked = ask(
+        model, table, path=path, columns=columns, most=most, target=target, output=output, sigma=sigma,
+        background=background, raw_units=raw_units, fixed=fixed,
+    )  # fmt: skip
+    adapted, rows, around = asked.adapted, asked.rows, asked.around
+    shared: dict[str, Any] = {"sigma": around, "target": asked.target}
 
     found: dict[str, Any] = {"rows": len(rows)}
     lines = []
     status = TRUSTED
     if isinstance(adapted, Differentiable):
-        agreed = agreement(adapted, rows, n_samples=samples, margin=margin, seed=seed, **shared)
+        agreed = agreement(adapted, rows, n_samples=n_samples, margin=margin, seed=seed, **shared)
         agrees, within = list(agreed.agrees), agreed.within.tolist()
         found["agreement"] = {"verdict": agreed.verdict, "agrees": agrees, "within": within}
         lines.append(str(agreed))

@@ -7,11 +7,13 @@ from typing import Any
 
 import click
 
-from ._inputs import ask
+from ._inputs import ask, check_file
+from ._words import as_typed
 
 
 @click.command(
     "explain",
+    short_help="Explain a model around the rows of a table.",
     epilog="Example: smoothlime explain mymodels:net rows.csv --path . --target 1 -o explained.parquet",
 )
 @click.argument("model")
@@ -21,20 +23,42 @@ from ._inputs import ask
 @click.option("--columns", help="Columns to use, separated by commas; all of them by default.")
 @click.option("--rows", "most", type=int, help="Use at most so many rows; all of them by default.")
 @click.option("--target", help="Output to explain: a name, a position, or 'predicted'.")
-@click.option("--output", type=click.Choice(["probability", "margin"]), default="probability", show_default=True)
-@click.option("--method", default="auto", show_default=True, help="smoothgrad, clime, stein, differences, lime.")
-@click.option("--design", default="auto", show_default=True, help="iid, antithetic, orthogonal, sobol.")
+@click.option(
+    "--output",
+    type=click.Choice(["probability", "margin"]),
+    default="probability",
+    show_default=True,
+    help="What of a classifier to explain; other models are taken as they are.",
+)
+@click.option(
+    "--method",
+    default="auto",
+    show_default=True,
+    help="auto, exact, smoothgrad, clime, stein, differences or lime; auto takes the best that the model allows.",
+)
+@click.option(
+    "--design",
+    default="auto",
+    show_default=True,
+    help="How draws are placed: auto, iid, antithetic, orthogonal, sobol or aligned.",
+)
 @click.option(
     "--sigma", type=float, default=0.5, show_default=True, help="In standard deviations of the table's columns."
 )
 @click.option("--background", help="File whose columns give the standard deviations instead of TABLE's.")
 @click.option("--raw-units", is_flag=True, help="Take --sigma in the units of the features instead.")
 @click.option("--fixed", help="Columns to hold fixed, separated by commas, besides those that hold no numbers.")
-@click.option("--samples", type=int, help="Draws per row; without it, until --rtol is reached.")
+@click.option(
+    "--samples",
+    "n_samples",
+    type=int,
+    help="Draws per row, rounded up to whole blocks of the design: powers of two for sobol and aligned. Without it,"
+    " until --rtol is reached.",
+)
 @click.option("--rtol", type=float, default=0.05, show_default=True, help="Error allowed, relative to the slopes.")
 @click.option("--max-samples", type=int, default=100_000, show_default=True, help="Draws after which a row gives up.")
-@click.option("--confidence", type=float, default=0.95, show_default=True)
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--confidence", type=float, default=0.95, show_default=True, help="Of the error that --rtol allows.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the draws.")
 def command(
     model: str,
     table: str,
@@ -50,7 +74,7 @@ def command(
     background: str | None,
     raw_units: bool,
     fixed: str | None,
-    samples: int | None,
+    n_samples: int | None,
     rtol: float,
     max_samples: int,
     confidence: float,
@@ -62,10 +86,10 @@ def command(
     """
     from ..errors import SmoothlimeWarning
     from ..explain import explain
-    from ..io.files import check_destination
+    from ..io.files import WRITERS
+    from ..plots.text import made_by
 
-    if out is not None:
-        check_destination(out)  # before the work, not after it
+    check_file(out, tuple(WRITERS), "--out")
     asked = ask(
         model, table, path=path, columns=columns, most=most, target=target, output=output, sigma=sigma,
         background=background, raw_units=raw_units, fixed=fixed,
@@ -75,16 +99,16 @@ def command(
         warnings.showwarning = _show
         e = explain(
             asked.model, asked.rows, sigma=asked.around, target=asked.target, output=output, method=method,
-            design=design, n_samples=samples, rtol=rtol, max_samples=max_samples, confidence=confidence, seed=seed,
+            design=design, n_samples=n_samples, rtol=rtol, max_samples=max_samples, confidence=confidence, seed=seed,
         )  # fmt: skip
     if out is None:
         click.echo(str(e))
         return
     e.save(out)
     still = len(e) - int(e.converged.sum())
-    missed = "" if samples is not None or not still else f"; {still} did not reach the tolerance"
-    click.echo(f"wrote {out}: {len(e)} row{'s' * (len(e) != 1)}, {e.method}, {e.design} draws, seed {e.seed}{missed}")
+    missed = "" if n_samples is not None or not still else f"; {still} did not reach the tolerance"
+    click.echo(f"wrote {out}: {len(e)} row{'s' * (len(e) != 1)}, {made_by(e)}{missed}")
 
 
 def _show(message: Warning | str, *_: Any, **__: Any) -> None:
-    click.echo(f"smoothlime: {message}", err=True)
+    click.echo(f"smoothlime: {as_typed(str(message), click.get_current_context().command)}", err=True)

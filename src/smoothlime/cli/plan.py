@@ -8,14 +8,20 @@ import json
 import click
 
 
-@click.command("plan", epilog="Example: smoothlime plan stein --eps 0.05 --features 10 --range 0 1")
-@click.argument("method", type=click.Choice(["smoothgrad", "stein", "clime"]))
+@click.command(
+    "plan",
+    short_help="How many draws guarantee an error, before any is made.",
+    epilog="Example: smoothlime plan stein --eps 0.05 --features 10 --range 0 1",
+)
+@click.argument("method", type=click.Choice(["smoothgrad", "stein", "clime"]), metavar="METHOD")
 @click.option("--eps", type=float, help="L2 error wanted, of standardised slopes.")
 @click.option("--draws", "n_samples", type=int, help="Instead of --eps: the draws whose error to tell.")
-@click.option("--confidence", type=float, default=0.95, show_default=True)
+@click.option("--confidence", type=float, default=0.95, show_default=True, help="With which the error is kept.")
 @click.option("--features", "d", type=int, help="Number of perturbed features.")
 @click.option("--sigma", type=float, help="Standard deviation of the neighbourhood.")
-@click.option("--range", "output_range", type=float, nargs=2, help="Lowest and highest output, e.g. 0 1.")
+@click.option(
+    "--range", "output_range", type=float, nargs=2, metavar="LOW HIGH", help="Lowest and highest output, e.g. 0 1."
+)
 @click.option("--gradient-bound", type=float, help="Largest length of the gradient.")
 @click.option("--gradient-lipschitz", type=float, help="Largest change of the gradient per unit of distance.")
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
@@ -31,7 +37,10 @@ def command(
     gradient_lipschitz: float | None,
     as_json: bool,
 ) -> None:
-    """How many iid draws guarantee an error, before any is made."""
+    """How many iid draws guarantee an error of METHOD: smoothgrad, stein or clime, before any is made.
+
+    stein and clime need --range and --features; smoothgrad needs --gradient-bound or --gradient-lipschitz, and --sigma.
+    """
     from ..guarantees import plan
 
     found = plan(

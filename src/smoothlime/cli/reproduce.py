@@ -7,6 +7,7 @@ import click
 
 @click.command(
     "reproduce",
+    short_help="Every figure and claim of Agarwal et al. (2021), checked.",
     epilog="Names of figures: figure1 to figure5, convergence, lipschitz, regularised, peers."
     " Example: smoothlime reproduce --quick --out report",
 )

@@ -19,6 +19,7 @@ from ..explain import prepare
 from ..job import Job, evaluate_outputs
 from ..models import Differentiable, as_model, knows_both_outputs, resolve_target
 from ..neighbourhood import Factor
+from ..settings import Settings
 
 HOTELLING_FROM = 200
 """Draws from which Hotelling's test keeps its level, at five or more draws per feature."""
@@ -121,9 +122,8 @@ def agreement(
     if not isinstance(adapted, Differentiable):
         msg = f"agreement compares gradients with predictions; a {type(model).__name__} has no gradients to compare"
         raise NoGradients(msg)
-    job = prepare(
-        adapted, X, method="smoothgrad", sigma=sigma, n_samples=n, design="iid", seed=seed, batch_size=batch_size
-    )
+    settings = Settings(n_samples=n, seed=seed, batch_size=batch_size)
+    job = prepare(adapted, X, settings, method="smoothgrad", sigma=sigma, design="iid")
     d = len(job.factor.free)
     if n < d + 3:
         msg = f"n_samples={n} is too few for {d} features: least squares needs at least {d + 3} draws"

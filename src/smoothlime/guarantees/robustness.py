@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ from ..estimators import Estimator
 from ..explain import prepare
 from ..models import resolve_target
 from ..sampling import run
+from ..settings import Settings
 from ..subject import take_up
 from .lipschitz import certify
 
@@ -87,7 +89,10 @@ def robustness(
     True
     """
     subject = take_up(model, X, sigma=sigma, output=None)
-    rows, factor, around, adapted = subject.rows, subject.factor, subject.neighbourhood, subject.model
+    rows, factor, adapted = subject.rows, subject.factor, subject.model
+    # by position: neighbours come as an array, which has no names
+    held = np.setdiff1d(np.arange(rows.shape[1]), factor.free)
+    around = dataclasses.replace(subject.neighbourhood, fixed=tuple(held.tolist()))
     check_choice(units, "units", ("standardised", "raw"))
     if norm not in (1, 2):
         msg = f"norm must be 1 or 2; got {norm!r}"
@@ -102,10 +107,10 @@ def robustness(
 
     def largest(n: int, mode: Literal["shared", "independent"]) -> Array:
         # draws that are turned to each row would not be shared
+        settings = Settings(n_samples=n, draws=mode, seed=seed, batch_size=batch_size)
         job = prepare(
-            adapted, everyone, method=method, sigma=around, target=target, n_samples=n, design=design, draws=mode,
-            seed=seed, batch_size=batch_size, may_turn=False,
-        )  # fmt: skip
+            adapted, everyone, settings, method=method, sigma=around, target=target, design=design, may_turn=False
+        )
         (e,) = run(job, resolve_target(target, job.outputs, job.predictions), progress)
         slopes = (e.values if units == "raw" else e.standardised)[:, factor.free].reshape(r, k + 1, -1)
         apart = slopes[:, 1:] - slopes[:, :1]

@@ -65,8 +65,18 @@ class Evaluation:
         batch.add(self._answers(batch.ask, len(batch)))
 
     def check_repeatable(self, points: Points, values: Array, where: Where) -> None:
-        """Ask once more and compare: a model that is random cannot be explained."""
-        again = self.values(points, where)
+        """Ask once more and compare: a model that is random cannot be explained.
+
+        Nor one that still writes into its points now: those that were seen to are given copies by now, or all along.
+        """
+        given = points.copy()
+        again = self.values(given, where)
+        if self._is_tidy and not np.array_equal(given, points, equal_nan=True):
+            msg = (
+                "the model writes into its input unseen (through x.data?), so its gradients would not be those of its"
+                " outputs. Let it work on a copy: x = x.clone()"
+            )
+            raise ModelError(msg)
         differs = np.flatnonzero((again != values).any(axis=1))
         if len(differs):
             row = int(differs[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, ClassVar
 
@@ -38,6 +38,8 @@ WORTH_COMPILING = 32
 
 NUMBER_TYPES = ("bfloat16", "float16")
 
+WRITES = "writes into its input"
+
 
 @dataclass(frozen=True, slots=True)
 class TorchModel:
@@ -55,6 +57,8 @@ class TorchModel:
     """A function of parameters and points, or None"""
     autocast: Any = None
     """Number type in which layers that bear it compute, or None"""
+    habits: set[str] = field(default_factory=set, compare=False)
+    """WRITES once the module was seen to write into its input: only running it can tell"""
 
     is_tidy: ClassVar[bool] = True
 
@@ -86,6 +90,8 @@ class TorchModel:
 
     def forward(self, points: Any) -> Any:
         """The module's outputs, with a softmax or a sigmoid on top where probabilities are wanted."""
+        if self.habits:
+            points = points.clone()  # torch follows gradients through it
         lower = nullcontext()
         if self.autocast is not None:
             lower = self.torch.autocast(self.device.type, dtype=self.autocast)
@@ -104,9 +110,18 @@ class TorchModel:
         return self.torch.softmax(out, dim=1)
 
     def values(self, points: Points) -> Any:
-        """Outputs at each point, (n, k)."""
+        """Outputs at each point, (n, k).
+
+        A module that writes into its input spoils the points of one call, and is given copies from then on: others have
+        no need to pay for them. Everybody asks for f(x) first, so this is where it is found out.
+        """
+        given = self._tensor(points)
+        before = _writes(given)
         with self.torch.no_grad():
-            return self._columns(self.forward(self._tensor(points)))
+            out = self._columns(self.forward(given))
+        if _writes(given) != before:
+            self.habits.add(WRITES)
+        return out
 
     def values_and_gradients(self, points: Points, weights: Any) -> tuple[Any, Any]:
         """Outputs (n, k) and the gradient of their weighted sum, (n, d)."""
@@ -219,10 +234,23 @@ def _compile(torch: Any, module: Any, backend: bool | str) -> Any:
     if backend is False:
         return None
     if isinstance(backend, str):
-        check_choice(backend, "compile", tuple(torch.compiler.list_backends(exclude_tags=())))
+        _check_backend(torch.compiler, backend)
     called = torch.func.functional_call
     named = {} if backend is True else {"backend": backend}
     return torch.compile(lambda parameters, points: called(module, parameters, (points,)), **named)
+
+
+def _check_backend(compiler: Any, backend: str) -> None:
+    """Any backend that torch has will do, but those for testing torch itself are not worth naming."""
+    if backend not in compiler.list_backends(exclude_tags=()):
+        usual = ", ".join(map(repr, compiler.list_backends()))
+        msg = f"compile must be True, False or the name of a backend of torch, such as {usual}; got {backend!r}"
+        raise InvalidArgument(msg)
+
+
+def _writes(points: Any) -> int:
+    """How often a tensor was written to, by torch's own count, which tensors of inference mode do not keep."""
+    return 0 if points.is_inference() else int(points._version)
 
 
 def _check_evaluation_mode(module: Any) -> None:

@@ -19,6 +19,7 @@ from ..estimators import SmoothGrad
 from ..explain import prepare
 from ..models import Model, resolve_target
 from ..sampling import trace
+from ..settings import Settings
 from ..uncertainty.jackknife import t_quantile
 
 Protocol = Literal["paper", "ours"]
@@ -75,10 +76,11 @@ def slopes(
     design: str = "auto",
 ) -> tuple[tuple[int, ...], Array]:
     """Numbers of draws used, in whole blocks of the design, and slopes (c, r, d) at each."""
+    is_theirs = protocol == "paper"
+    settings = Settings(n_samples=draws[-1], draws="independent" if is_theirs else "shared", seed=seed)
     job = prepare(
-        model, rows, method=method, sigma=sigma, n_samples=draws[-1], design="iid" if protocol == "paper" else design,
-        draws="independent" if protocol == "paper" else "shared", seed=seed, may_turn=False,
-    )  # fmt: skip
+        model, rows, settings, method=method, sigma=sigma, design="iid" if is_theirs else design, may_turn=False
+    )
     counts = tuple(sorted({DESIGNS[job.design.name].whole(n, rows.shape[1]) for n in draws}))
     return counts, trace(job, resolve_target(target, job.outputs, job.predictions), counts, False)
 

@@ -18,6 +18,7 @@ COLOURS = {
     "clime": "#E69F00",
     "curves": "#D55E00",
     "differences": "#009E73",
+    "controlled": "#000000",
     "stein": "#CC79A7",
     "lime": "#56B4E9",
 }
@@ -37,7 +38,8 @@ def as_text(found: Benchmark) -> str:
             *(_aligned(line, widths) for line in lines),
             "",
             f"{rows}; root mean square over {found.repeats} seeds, median over rows; seed {found.seed}",
-            *(_against(found)),
+            *_left_out(found),
+            *_against(found),
         ]
     )
 
@@ -70,6 +72,18 @@ def _aligned(cells: list[str], widths: list[int]) -> str:
     """Names to the left, numbers to the right."""
     padded = [cell.ljust(w) if j < 2 else cell.rjust(w) for j, (cell, w) in enumerate(zip(cells, widths, strict=True))]
     return "  ".join(padded).rstrip()
+
+
+def _left_out(found: Benchmark) -> list[str]:
+    """Who could not take part, and what they would need."""
+    if not found.left_out:
+        return []
+    named = (f"{_name(each.method, each.design)} ({each.fewest:,})" for each in found.left_out)
+    return [f"left out, as these need more draws: {', '.join(named)}"]
+
+
+def _name(method: str, design: str) -> str:
+    return method if design == method else f"{method} {design}"
 
 
 def _against(found: Benchmark) -> list[str]:

@@ -89,15 +89,22 @@ def footer(e: Explanation) -> str:
     """How the numbers came about, and how far they can be trusted."""
     if e.is_exact:
         return "exact: no sampling, no sampling error"
-    drawn = sorted({int(n) for n in e.n_samples}) or [0]
-    count = f"{drawn[0]:,}" if len(drawn) == 1 else f"{drawn[0]:,} to {drawn[-1]:,}"
     kind = "indicative: fewer than 256 draws" if e.is_indicative.any() else "approximate"
     if e.provenance.guarantee == "certified":
         confidence = f"{e.provenance.confidence:.4g} confidence"
         kind += f"; radius {e.radius.max():.2g} at most, certified at {confidence} for {e.provenance.assumes}"
-    drawn_as = "" if e.design == e.method else f"{e.design} "
-    made = f"{e.method}, {count} {drawn_as}draws per row, seed {e.seed}; ± is a {CONFIDENCE:.0%} interval ({kind})"
+    made = f"{made_by(e)}; ± is a {CONFIDENCE:.0%} interval ({kind})"
     return f"{made}\n{e.note}" if e.note else made
+
+
+def made_by(e: Explanation) -> str:
+    """The method, and what it drew."""
+    if e.is_exact:
+        return "exact"
+    drawn = sorted({int(n) for n in e.n_samples}) or [0]
+    count = f"{drawn[0]:,}" if len(drawn) == 1 else f"{drawn[0]:,} to {drawn[-1]:,}"
+    drawn_as = "" if e.design == e.method else f"{e.design} "
+    return f"{e.method}, {count} {drawn_as}draws per row, seed {e.seed}"
 
 
 def number(value: float, error: float) -> str:
