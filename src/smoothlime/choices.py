@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ._validate import check_choice, check_number, check_range
 from .alignment import pilot_size
+from .curves import MANY_DRAWS
 from .designs import DESIGNS, SOBOL_FEATURES
 from .errors import InvalidArgument, WrongType
 from .estimators import CLime, Differences, Estimator, Lime, SmoothGrad, Stein
@@ -81,6 +82,9 @@ def certify_method(
     if method == "auto":
         method = SmoothGrad() if has_gradients and gradient_bound is not None else CLime()
     chosen = choose_method(method, has_gradients=has_gradients, d=1)
+    if getattr(chosen, "control", None) is not None:
+        msg = f"guarantee='certified' has no bound for a control; use method={chosen.name!r}, without one"
+        raise InvalidArgument(msg)
     if isinstance(chosen, SmoothGrad):
         if gradient_bound is None:
             msg = (
@@ -162,6 +166,8 @@ def _can_align(method: Estimator, d: int, n: int | None, most: int | None = None
     if "aligned" not in method.designs or getattr(method, "ridge", False) or d > ALIGNED_FEATURES[method.needs]:
         return False
     fewest = method.fewest(d, is_paired=False)
+    if getattr(method, "curves", False) and d > UNPAIRED_FEATURES:
+        fewest = MANY_DRAWS  # before curves are fitted to them, pairs are no better than those of differences
     if n is None:
         return most is None or most >= max(FIRST_LOOK, fewest)
     return n >= max(ALIGNED_DRAWS[method.needs], 3 * pilot_size(method.needs, d, n), fewest)

@@ -18,7 +18,7 @@ CURVED, TWISTED, HIGHEST = 5, 3, 6
 """Leading coordinates that get curves at all, those that get more of them, and the highest degree."""
 
 MANY_DRAWS = 1_024
-"""Draws before the second stage of curves is fitted: it follows tails that fewer do not show, and errors would be too
+"""Draws before curves beyond degree 2 are fitted: they follow tails that fewer do not show, and errors would be too
 small where a model grows like exp(s)."""
 
 
@@ -42,10 +42,10 @@ class Curves:
         """Terms that n draws are enough for, first ones first: four draws, or pairs, for each; eight pairs for all."""
         first, second = self._stages(np.zeros((1, d)))
         few, all_of_them = d + len(first), d + len(first) + len(second)
-        each = 8 if self.of_pairs else 4
+        each, fewest = (8, MANY_DRAWS) if self.of_pairs else (4, 0)
         if n >= max(MANY_DRAWS, (2 if self.of_pairs else 1) * each * (all_of_them + 1)):
             return all_of_them
-        return few if n >= each * (few + 1) else d
+        return few if n >= max(fewest, each * (few + 1)) else d
 
     def _stages(self, z: Array) -> tuple[list[Array], list[Array]]:
         curved, twisted = (range(min(most, z.shape[-1])) for most in (CURVED, TWISTED))

@@ -61,7 +61,11 @@ class Source:
         factor = self.job.factor
         turns = self.turns.rows(np.repeat(np.arange(len(self.turns.inward)), t))
         if estimate.slopes is not None:
-            said = combined(turns.back(factor.whiten(estimate.pseudo)), estimate.slopes)
+            assert self.directions is not None
+            gradients = turns.back(factor.whiten(estimate.pseudo))
+            # along one direction alone a net leaves nothing to gain
+            is_bent = np.repeat(self.directions[:, 1:].any(axis=(1, 2)), t)[:, None, None]
+            said = np.where(is_bent, combined(gradients, estimate.slopes), gradients)
             pseudo = factor.unwhiten(turns.of(said))
             return dataclasses.replace(estimate, values=pseudo.mean(axis=1), pseudo=pseudo)
         d = len(factor.free)
@@ -76,7 +80,8 @@ class Source:
         """Draws of some of the rows, as far as they are."""
         streams = self.streams if self.job.is_shared else [self.streams[row] for row in kept]
         turns, step_turns = (None if each is None else each.rows(kept) for each in (self.turns, self.step_turns))
-        return Source(self.job, streams, self.directions, turns, step_turns)
+        directions = None if self.directions is None else self.directions[kept]
+        return Source(self.job, streams, directions, turns, step_turns)
 
     def begun_again(self, rows: Indices, n: int, size: int) -> Source:
         """The same draws, from the n-th on; `rows` are those of the table, `size` bounds what is held at once."""

@@ -8,7 +8,8 @@ import pytest
 
 import smoothlime as sl
 from smoothlime import testing as known
-from smoothlime.alignment import DIRECTIONS, PILOT, Turns, count_with_curves, leading_directions, with_curves
+from smoothlime.alignment import DIRECTIONS, PILOT, Turns, leading_directions
+from smoothlime.curves import Curves
 from smoothlime.designs import DESIGNS, PARTS
 
 V = np.array([0.7, -0.5, 0.3, 0.2])
@@ -244,16 +245,26 @@ class TestLeastSquares:
         d = 3
         z = np.stack(np.meshgrid(*[nodes] * d, indexing="ij"), axis=-1).reshape(-1, d)
         weight = np.prod(np.stack(np.meshgrid(*[weights / weights.sum()] * d, indexing="ij")), axis=0).reshape(-1)
-        terms = with_curves(z)
-        assert terms.shape[1] == count_with_curves(d) == 3 + 6 + 12 + 6
-        np.testing.assert_allclose(weight @ terms, 0, atol=1e-12)
-        np.testing.assert_allclose(terms.T @ (weight[:, None] * terms), np.eye(27), atol=1e-11)
+        for of_pairs, count in ((False, 3 + 6 + 12 + 6), (True, 3 + 3 + 6 + 1 + 3)):
+            curves = Curves(of_pairs=of_pairs)
+            terms = curves.beside(z)
+            assert terms.shape[1] == curves.count(d) == count
+            np.testing.assert_allclose(weight @ terms, 0, atol=1e-12)
+            np.testing.assert_allclose(terms.T @ (weight[:, None] * terms), np.eye(count), atol=1e-11)
+        np.testing.assert_allclose(Curves(of_pairs=True).beside(-z), -Curves(of_pairs=True).beside(z))
+
+    def test_curves_of_pairs_go_along_five_coordinates(self):
+        wide = Curves(of_pairs=True)
+        assert wide.count(20) == 20 + 5 + 20 + 10 + 3
+        assert [wide.fitted(20, n) for n in (128, 256, 512, 1_024)] == [20, 20, 20, 58]
+        assert wide.fitted(64, 1_024) == 74
+        assert wide.fitted(64, 2_048) == 102
 
     def test_it_is_least_squares_with_curves_on_the_draws_before_they_are_turned(self):
         f = known.Sine(V, 0.3)
         e = sl.explain(f.values, X, method=sl.CLime(curves=True), sigma=FULL, n_samples=1_024)
         base = DESIGNS["aligned"].stream(4, 0).take(1_024)
-        terms = np.column_stack([np.ones(1_024), with_curves(base)])
+        terms = np.column_stack([np.ones(1_024), Curves(of_pairs=False).beside(base)])
         fit = np.linalg.lstsq(terms, f.values(e.perturbations())[:, 0], rcond=None)[0][1:5]
         turned = Turns.onto(e.directions).of(fit[None, None])[0, 0]
         np.testing.assert_allclose(e.values[0], np.linalg.solve(e.factor.lower.T, turned), rtol=1e-9)
@@ -267,7 +278,8 @@ class TestLeastSquares:
         plain = sl.explain(cubic, X, sigma=0.5, n_samples=1_024, method="clime", design="sobol")
         assert np.abs(e.values - truth).max() < 0.05 * np.abs(plain.values - truth).max()
 
-    @pytest.mark.parametrize(("n", "curves"), [(256, True), (1_024, True), (2_048, True)])
+    @pytest.mark.parametrize("n", [256, 1_024, 2_048])
+    @pytest.mark.parametrize("design", ["aligned", "aligned-pairs"])
     @pytest.mark.parametrize(
         "function",
         [
@@ -276,12 +288,12 @@ class TestLeastSquares:
         ],
         ids=["step", "fast wave", "kink", "steep", "growing"],
     )  # fmt: skip
-    def test_errors_do_not_say_less_than_there_is(self, function, n, curves):
+    def test_errors_do_not_say_less_than_there_is(self, function, n, design):
         rows = np.repeat(X[None], 600, axis=0)
         around = sl.Neighbourhood(0.8)
-        method = sl.CLime(curves=curves)
+        method = sl.CLime(curves=True)
         e = sl.explain(
-            function.values, rows, method=method, design="aligned", sigma=around, n_samples=n, draws="independent"
+            function.values, rows, method=method, design=design, sigma=around, n_samples=n, draws="independent"
         )
         truth = function.slopes(X, around)
         actual = ((e.values - truth) ** 2).sum(axis=1)
@@ -291,6 +303,55 @@ class TestLeastSquares:
         lower, upper = e.interval()
         # 600 repeats: a true 95% would fall below this once in 10,000 tests
         assert ((lower <= truth) & (truth <= upper)).mean(axis=0).min() >= 0.95 - 4 * np.sqrt(0.95 * 0.05 / 600)
+
+    def test_pairs_are_points_of_the_net_and_their_mirrors(self):
+        z = DESIGNS["aligned-pairs"].stream(4, 3).take(64)
+        np.testing.assert_array_equal(z[0::2], DESIGNS["aligned"].stream(4, 3).take(32))
+        np.testing.assert_array_equal(z[1::2], -z[0::2])
+        assert DESIGNS["aligned-pairs"].whole(17, 4) == 32
+        assert DESIGNS["aligned-pairs"].below(31, 4) == 0
+
+    @pytest.mark.parametrize("batch_size", ["auto", 37])
+    def test_pairs_are_fitted_by_least_squares_too(self, batch_size):
+        """What is even in the model and in the curves is orthogonal to all that is fitted: halves of differences do."""
+        d, n = 20, 1_024
+        v = np.linspace(-0.5, 0.6, d)
+        f = lambda a: np.tanh(a @ v) + (a @ v[::-1]) ** 2
+        around = sl.Neighbourhood(covariance=0.3 * np.eye(d) + 0.1)
+        e = sl.explain(f, np.full(d, 0.1), sigma=around, n_samples=n, batch_size=batch_size)
+        assert (e.provenance.method, e.design) == (sl.CLime(curves=True), "aligned-pairs")
+        values = f(e.perturbations())
+        base = DESIGNS["aligned"].stream(d, 0).take(n // 2)
+        halves = (values[0::2] - values[1::2]) / 2
+        fit = np.linalg.lstsq(Curves(of_pairs=True).beside(base), halves, rcond=None)[0][:d]
+        turned = Turns.onto(e.directions).of(fit[None, None])[0, 0]
+        np.testing.assert_allclose(e.values[0], np.linalg.solve(e.factor.lower.T, turned), rtol=1e-7)
+
+    def test_pairs_need_fewer_draws_where_features_are_many(self):
+        d = 40
+        rng = np.random.default_rng(0)
+        inner, outer = rng.normal(size=(d, 12)) / np.sqrt(d), rng.normal(size=12)
+        f = lambda a: np.tanh(2 * a @ inner) @ outer
+        rows = np.repeat(rng.normal(size=(1, d)), 24, axis=0)
+        settings = {"n_samples": 1_024, "draws": "independent", "method": sl.CLime(curves=True)}
+        truth = sl.explain(f, rows[0], n_samples=2**17, method="clime", design="aligned-pairs").values[0]
+        error = {}
+        for design in ("aligned", "aligned-pairs"):
+            e = sl.explain(f, rows, design=design, **settings)
+            error[design] = ((e.values - truth) ** 2).sum(axis=1).mean()
+            lower, upper = e.interval()
+            assert ((lower <= truth) & (truth <= upper)).mean() > 0.92
+        assert error["aligned-pairs"] < 0.8 * error["aligned"]
+
+    def test_looks_merge_groups_of_pairs(self):
+        f = lambda a: np.tanh(a.sum(axis=1))
+        with pytest.warns(sl.errors.NotConverged):
+            looked = sl.explain(f, np.full(20, 0.1), rtol=0.0, atol=1e-9, max_samples=2_048)
+        assert looked.design == "aligned-pairs"
+        direct = sl.explain(f, np.full(20, 0.1), n_samples=int(looked.n_samples[0]))
+        # the pilots differ in size, and with them the directions; the groups are of one size all the same
+        np.testing.assert_allclose(looked.groups.sizes, direct.groups.sizes)
+        assert (np.abs(looked.values - direct.values) < 6 * (looked.standard_error + direct.standard_error)).all()
 
     def test_without_curves_it_is_least_squares_on_the_points(self):
         f = known.Sine(V, 0.3)
@@ -303,8 +364,8 @@ class TestLeastSquares:
         for n, draws in ((256, 8), (1_024, 16), (None, 8)):  # about an eighth of the budget, at most 16 draws
             e = sl.explain(known.Sine(V).values, X, n_samples=n)
             assert e.n_evaluations[0] == e.n_samples[0] + draws * 5 + 2
-        wide = sl.explain(lambda a: a.sum(axis=1), np.zeros(20), n_samples=256)
-        assert wide.n_evaluations[0] == 256 + 4 * 21 + 2
+        wide = sl.explain(lambda a: a.sum(axis=1), np.zeros(20), n_samples=1_024)
+        assert wide.n_evaluations[0] == 1_024 + 8 * 21 + 2
 
     def test_outputs_share_their_draws(self):
         model = lambda a: np.column_stack([np.sin(a @ V), np.cos(a @ V[::-1])])
@@ -319,7 +380,7 @@ class TestLeastSquares:
         """Higher degrees follow tails that few draws do not show, and errors would be too small."""
         f = known.Sine(V, 0.3).values
         e = sl.explain(f, X, method=sl.CLime(curves=True), n_samples=n)
-        base = with_curves(DESIGNS["aligned"].stream(4, 0).take(n))[:, :terms]
+        base = Curves(of_pairs=False).beside(DESIGNS["aligned"].stream(4, 0).take(n))[:, :terms]
         fit = np.linalg.lstsq(np.column_stack([np.ones(n), base]), f(e.perturbations())[:, 0], rcond=None)[0][1:5]
         np.testing.assert_allclose(e.values[0], Turns.onto(e.directions).of(fit[None, None])[0, 0], rtol=1e-8)
 
@@ -328,14 +389,14 @@ class TestLeastSquares:
         e = sl.explain(f, X, method=sl.CLime(curves=True), rtol=0.04, atol=0.0, sigma=0.5)
         n = int(e.n_samples[0])
         assert n > 1_024
-        base = with_curves(DESIGNS["aligned"].stream(4, 0).take(n))
+        base = Curves(of_pairs=False).beside(DESIGNS["aligned"].stream(4, 0).take(n))
         fit = np.linalg.lstsq(np.column_stack([np.ones(n), base]), f(e.perturbations())[:, 0], rcond=None)[0][1:5]
         np.testing.assert_allclose(0.5 * e.values[0], Turns.onto(e.directions).of(fit[None, None])[0, 0], rtol=1e-8)
 
     def test_a_cap_below_what_it_needs_is_left_to_differences(self):
         steep = lambda a: np.tanh(a.sum(axis=1))
         with pytest.warns(sl.errors.NotConverged):
-            assert sl.explain(steep, np.full(120, 0.1), max_samples=500, rtol=0.01).method == "clime"
+            assert sl.explain(steep, np.full(120, 0.1), max_samples=500, rtol=0.01).method == "differences"
         with pytest.raises(sl.errors.TooFewDraws, match="for differences"):
             sl.explain(steep, np.full(120, 0.1), max_samples=200)
 

@@ -78,8 +78,12 @@ class TestAnswers:
         assert_alike(*(sl.explain(each, X, **settings) for each in (network(), InFullView(network()))))
 
     @pytest.mark.parametrize("target", [0, "predicted", {0: 1, 2: -0.5}])
-    def test_for_every_kind_of_target(self, target):
-        assert_alike(*(sl.explain(each, X, target=target, n_samples=64) for each in (network(), InFullView(network()))))
+    @pytest.mark.parametrize("draws", ["shared", "independent"])
+    def test_for_every_kind_of_target(self, target, draws):
+        settings = {"target": target, "n_samples": 64, "draws": draws}
+        e, seen = (sl.explain(each, X, **settings) for each in (network(), InFullView(network())))
+        assert e.provenance.method == sl.SmoothGrad(control="values")
+        assert_alike(e, seen)
 
     @pytest.mark.parametrize("design", ["iid", "sobol", "aligned"])
     def test_with_features_held_fixed_and_features_that_move_together(self, design):
@@ -109,13 +113,15 @@ class TestAnswers:
         assert_alike(e, seen)
 
     def test_of_all_outputs_at_once_and_of_each_alone(self):
-        together = sl.explain_outputs(network(), X, rtol=0.02, sigma=1.5)
-        in_view = sl.explain_outputs(InFullView(network()), X, rtol=0.02, sigma=1.5)
-        for name in together:
-            assert_alike(together[name], in_view[name])
-        fixed = sl.explain_outputs(network(), X, n_samples=64)
+        for draws in ("shared", "independent"):
+            together = sl.explain_outputs(network(), X, rtol=0.02, sigma=1.5, draws=draws)
+            in_view = sl.explain_outputs(InFullView(network()), X, rtol=0.02, sigma=1.5, draws=draws)
+            for name in together:
+                assert_alike(together[name], in_view[name])
+        settings = {"n_samples": 64, "design": "orthogonal"}  # a pilot would look at all outputs, or at one
+        fixed = sl.explain_outputs(network(), X, **settings)
         for i, name in enumerate(fixed):
-            assert_alike(fixed[name], sl.explain(network(), X, target=i, n_samples=64))
+            assert_alike(fixed[name], sl.explain(network(), X, target=i, **settings))
 
     def test_in_float32_up_to_its_digits(self):
         net = network(torch.float32)
@@ -173,9 +179,10 @@ class TestAnswers:
         np.testing.assert_allclose(e.fidelity, in_view.fidelity, rtol=1e-6)
 
     def test_of_a_sum_whose_gradient_is_one_number_seen_many_times(self):
-        e = sl.explain(Function(lambda a: a.sum(dim=1)), X, n_samples=64)
-        np.testing.assert_array_equal(e.values, np.ones((7, 4)))
-        np.testing.assert_array_equal(e.standard_error, np.zeros((7, 4)))
+        for design in ("iid", "aligned"):
+            e = sl.explain(Function(lambda a: a.sum(dim=1)), X, n_samples=64, method="smoothgrad", design=design)
+            np.testing.assert_array_equal(e.values, np.ones((7, 4)))
+            np.testing.assert_array_equal(e.standard_error, np.zeros((7, 4)))
 
     def test_progress_counts_every_draw_once(self):
         seen = []

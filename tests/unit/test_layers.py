@@ -14,6 +14,7 @@ LAYERS = [
         "normals",
         "designs",
         "alignment",
+        "curves",
         "models",
         "subject",
         "groups",

@@ -223,7 +223,7 @@ def _shrinkage(study: Study, name: str) -> dict[str, Any]:
     def slopes(penalty: float) -> Array:
         return explain(
             study.network(name).model, rows, method=CLime(ridge=penalty), target=TARGET, sigma=1.0, n_samples=n,
-            design="iid", seed=study.seed, progress=False,
+            design="iid", draws="independent", seed=study.seed, progress=False,
         ).values  # fmt: skip
 
     plain = slopes(0.0)

@@ -1,0 +1,225 @@
+"""Gradients and values of the same draws, together: unbiased as far as one can see, better, and honest about it."""
+
+import numpy as np
+import pytest
+
+import smoothlime as sl
+from smoothlime import testing as known
+from smoothlime.alignment import Turns
+from smoothlime.designs import DESIGNS
+from smoothlime.estimators.both import combined
+
+V = np.array([0.7, -0.5, 0.3, 0.2])
+X = np.array([0.2, -0.2, 0.2, 0.1])
+FULL = sl.Neighbourhood(covariance=np.eye(4) * 0.5 + 0.2)
+W = np.array([0.1, 0.4, -0.6, 0.5])
+BOTH = sl.SmoothGrad(control="values")
+
+
+class Sum:
+    """A sum of functions with known slopes: along one direction alone there would be nothing to combine."""
+
+    outputs = ()
+
+    def __init__(self, *parts):
+        self.parts = parts
+
+    def values(self, points):
+        return sum(part.values(points) for part in self.parts)
+
+    def values_and_gradients(self, points, weights):
+        found = [part.values_and_gradients(points, weights) for part in self.parts]
+        return sum(values for values, _ in found), sum(gradients for _, gradients in found)
+
+    def slopes(self, x, around):
+        return sum(part.slopes(x, around) for part in self.parts)
+
+
+WAVES = Sum(known.Sine(V, 0.3), known.Sine(2 * W, -0.4))
+STEEP = Sum(known.Probit(6 * V, -0.5), known.Probit(4 * W, 0.3))
+
+
+def repeated(model, n, around=0.8, repeats=1_000, method=BOTH):
+    rows = np.repeat(X[None], repeats, axis=0)
+    return sl.explain(model, rows, method=method, sigma=around, n_samples=n, draws="independent")
+
+
+def by_hand(gradients, slopes):
+    """The combination of one axis, (g,) each, spelled out."""
+    away = slopes - gradients
+    a, d = gradients - gradients.mean(), away - away.mean()
+    skewness = abs((a**3).mean() / (a**2).mean() ** 1.5)
+    trust = min(max(2 - skewness, 0), 1)
+    said = []
+    for g in range(len(a)):
+        others = np.arange(len(a)) != g
+        weight = min(max(-(a * d)[others].sum() / (d**2)[others].sum(), 0), 1)
+        said.append(gradients[g] + trust * weight * away[g])
+    return np.array(said)
+
+
+class TestCombination:
+    def test_is_what_the_docstring_says(self):
+        rng = np.random.default_rng(0)
+        gradients, slopes = rng.normal(size=(2, 3, 16, 5)) ** 3  # skewed, some more and some less
+        expected = np.empty((3, 16, 5))
+        for row in range(3):
+            for axis in range(5):
+                expected[row, :, axis] = by_hand(gradients[row, :, axis], slopes[row, :, axis])
+        np.testing.assert_allclose(combined(gradients, slopes), expected, rtol=1e-12)
+        assert not np.allclose(expected, gradients)
+
+    def test_of_gradients_that_agree_is_their_mean(self):
+        gradients = np.full((1, 16, 3), 2.0)
+        noisy = np.random.default_rng(0).normal(size=(1, 16, 3))
+        np.testing.assert_array_equal(combined(gradients, noisy), gradients)
+        np.testing.assert_array_equal(combined(gradients, gradients), gradients)
+
+    def test_does_not_mind_the_scale(self):
+        gradients, slopes = np.random.default_rng(0).normal(size=(2, 1, 16, 3))
+        for scale in (1e-150, 1e100):
+            np.testing.assert_allclose(combined(scale * gradients, scale * slopes), scale * combined(gradients, slopes))
+
+    @pytest.mark.parametrize("around", [sl.Neighbourhood([0.5, 0.8, 1.0, 0.3]), FULL], ids=["diagonal", "full"])
+    @pytest.mark.parametrize("batch_size", ["auto", 50])
+    def test_is_made_along_the_axes_before_the_turn(self, around, batch_size):
+        f = STEEP
+        e = sl.explain(f, X, sigma=around, n_samples=256, batch_size=batch_size)
+        assert (e.provenance.method, e.design) == (BOTH, "aligned")
+        points = e.perturbations()
+        values, gradients = f.values_and_gradients(points, np.ones((256, 1)))
+        turns, factor = Turns.onto(e.directions), e.factor
+        axes = turns.of(np.eye(4)[None])[0]  # rows: where each axis went
+        before = factor.whiten(gradients) @ axes.T
+        z = DESIGNS["aligned"].stream(4, 0).take(256)
+        slopes = z * (values - values.mean())
+        groups = [each.reshape(16, 16, 4).mean(axis=1) for each in (before, slopes)]
+        said = np.stack([by_hand(groups[0][:, axis], groups[1][:, axis]) for axis in range(4)], axis=1)
+        expected = factor.unwhiten(said @ axes)
+        np.testing.assert_allclose(e.groups.pseudo[0], expected, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(e.values[0], expected.mean(axis=0), rtol=1e-9)
+
+
+class TestEstimates:
+    @pytest.mark.parametrize("around", [sl.Neighbourhood([0.5, 0.8, 1.0, 0.3]), FULL], ids=["diagonal", "full"])
+    @pytest.mark.parametrize("function", [WAVES, STEEP], ids=["waves", "steep"])
+    @pytest.mark.parametrize("n", [64, 256])
+    def test_a_bias_is_small_beside_the_error_bars(self, function, around, n):
+        """The weights come from other groups, but of the same sequence: it is not quite unbiased, as the mean is."""
+        e = repeated(function, n, around)
+        error = e.values - function.slopes(X, around)
+        said = np.sqrt((e.standard_error**2).mean(axis=0))
+        assert (np.abs(error.mean(axis=0)) < 0.2 * said + 4 * error.std(axis=0) / np.sqrt(len(e))).all()
+
+    def test_a_steep_model_needs_fewer_draws(self):
+        truth = STEEP.slopes(X, sl.Neighbourhood(0.8))
+        both, mean = (repeated(STEEP, 256, method=method, repeats=300) for method in (BOTH, "smoothgrad"))
+        error = [((e.values - truth) ** 2).sum(axis=1).mean() for e in (both, mean)]
+        assert error[0] < error[1] / 2
+        assert np.median(both.radius) < 0.7 * np.median(mean.radius)
+
+    def test_along_one_direction_the_mean_of_gradients_is_left_alone(self):
+        f = known.Probit(6 * V, -0.5)
+        one, other = (sl.explain(f, X, n_samples=256, method=method) for method in (BOTH, "smoothgrad"))
+        np.testing.assert_allclose(one.values, other.values, rtol=1e-12)
+
+    def test_a_linear_model_needs_nothing_and_a_flat_one_neither(self):
+        linear = known.Linear(V, 0.3)
+        np.testing.assert_allclose(sl.explain(linear, X, n_samples=64).values[0], V, rtol=1e-13)
+        flat = sl.from_functions(values=lambda a: np.ones((len(a), 1)), gradients=np.zeros_like)
+        e = sl.explain(flat, X, n_samples=256)
+        np.testing.assert_array_equal(e.values, 0)
+        np.testing.assert_array_equal(e.radius, 0)
+
+    @pytest.mark.parametrize("n", [128, 256, 1_024])
+    @pytest.mark.parametrize(
+        "function",
+        [
+            Sum(known.Sine(8 * V), known.Sine(7 * W)),
+            Sum(known.Absolute(V, 0.05), known.Relu(W, 0.3)),
+            Sum(known.Probit(6 * V), known.Probit(9 * W, 0.3)),
+            Sum(known.Probit(3 * V, -3.0), known.Probit(3 * W, -2.0)),
+            Sum(known.Exponential(np.full(4, 0.6)), known.Sine(3 * V)),
+            Sum(known.Cubic(V, 0.5), known.Cubic(W, -0.2)),
+        ],
+        ids=["fast waves", "kinks", "steep", "saturated", "growing", "cubic"],
+    )  # fmt: skip
+    def test_errors_do_not_say_less_than_there_is(self, function, n):
+        e = repeated(function, n, repeats=600)
+        truth = function.slopes(X, sl.Neighbourhood(0.8))
+        actual = ((e.values - truth) ** 2).sum(axis=1)
+        said = (e.standard_error**2).sum(axis=1)
+        scatter = np.hypot(actual.std(), said.std()) / np.sqrt(len(e))
+        assert said.mean() >= 0.9 * actual.mean() - 4 * scatter
+        lower, upper = e.interval()
+        # 600 repeats: a true 95% would fall below this once in 10,000 tests
+        assert ((lower <= truth) & (truth <= upper)).mean(axis=0).min() >= 0.95 - 4 * np.sqrt(0.95 * 0.05 / 600)
+
+    def test_never_much_worse_than_independent_draws(self):
+        """Waves so fast that nothing is gained, and a mean that few draws decide."""
+        waves = Sum(known.Sine(12 * V, 0.3), known.Sine(10 * W))
+        for function in (waves, Sum(known.Probit(3 * V, -3.0), known.Probit(3 * W, -3.0))):
+            truth = function.slopes(X, sl.Neighbourhood(0.8))
+            ours = repeated(function, 256, repeats=1_500).values
+            rows = np.repeat(X[None], 1_500, axis=0)
+            settings = {"sigma": 0.8, "n_samples": 272, "draws": "independent", "method": "smoothgrad"}  # the pilot too
+            plain = sl.explain(function, rows, design="iid", **settings).values
+            error = [((each - truth) ** 2).sum(axis=1) for each in (ours, plain)]
+            scatter = np.hypot(*(each.std() for each in error)) / np.sqrt(1_500)
+            assert error[0].mean() <= 1.15**2 * error[1].mean() + 3 * scatter
+
+
+class TestTheLoop:
+    @pytest.mark.parametrize("draws", ["shared", "independent"])
+    def test_groups_after_looks_are_those_of_one_long_run(self, draws):
+        f = STEEP
+        rows = np.stack([X, -X, 2 * X])
+        with pytest.warns(sl.errors.NotConverged):
+            looked = sl.explain(f, rows, rtol=0.0, atol=1e-12, max_samples=1_024, draws=draws)
+        direct = sl.explain(f, rows, n_samples=1_024, draws=draws)
+        np.testing.assert_allclose(looked.groups.pseudo, direct.groups.pseudo, rtol=1e-9, atol=1e-13)
+
+    @pytest.mark.parametrize("draws", ["shared", "independent"])
+    def test_rows_that_stay_keep_their_own_sums(self, draws):
+        f = STEEP
+        rows = np.stack([X, 6 * V, X + 0.3, -X])
+        settings = {"rtol": 0.0, "atol": 0.004, "draws": draws, "sigma": 0.8}
+        e = sl.explain(f, rows, **settings)
+        assert len(set(e.n_samples)) > 1
+        for row in range(4):
+            alone = sl.explain(f, rows, n_samples=int(e.n_samples[row]), draws=draws, sigma=0.8)
+            np.testing.assert_allclose(e.values[row], alone.values[row], rtol=1e-9, atol=1e-13)
+
+    def test_outputs_that_add_up_have_slopes_that_do(self, elu_network):
+        """Of p and 1 − p, for whatever is fitted: the combination is odd."""
+        one, other = sl.explain_outputs(sl.as_model(elu_network, output="probability"), X[:3], n_samples=256).values()
+        np.testing.assert_allclose(one.values, -other.values, atol=1e-12)
+
+    def test_what_it_is_made_of_is_kept_in_files(self, tmp_path):
+        e = sl.explain(known.Sine(V), X, n_samples=256)
+        e.save(tmp_path / "e.json")
+        loaded = sl.load(tmp_path / "e.json")
+        assert loaded.provenance.method == BOTH
+        np.testing.assert_array_equal(loaded.groups.pseudo, e.groups.pseudo)
+
+
+class TestChoice:
+    def test_it_is_the_default_from_64_draws_on(self):
+        f = known.Sine(V)
+        for n, method, design in ((32, sl.SmoothGrad(), "orthogonal"), (64, BOTH, "aligned"), (None, BOTH, "aligned")):
+            e = sl.explain(f, X, n_samples=n)
+            assert (e.provenance.method, e.design) == (method, design)
+        assert sl.explain(f, X, n_samples=256, design="sobol").provenance.method == sl.SmoothGrad()
+        assert sl.explain(f, X, n_samples=256, method="smoothgrad").provenance.method == sl.SmoothGrad()
+
+    def test_other_draws_are_refused(self):
+        with pytest.raises(sl.errors.InvalidArgument, match=r"control='values' looks along .* got design='iid'"):
+            sl.explain(known.Sine(V), X, n_samples=256, method=BOTH, design="iid")
+
+    def test_other_controls_are_refused(self):
+        with pytest.raises(sl.errors.InvalidArgument, match="control must be 'values' or None"):
+            sl.SmoothGrad(control="margin")
+
+    def test_a_certificate_is_not_made_of_it(self):
+        with pytest.raises(sl.errors.InvalidArgument, match="no bound for a control"):
+            sl.explain(known.Sine(V), X, method=BOTH, guarantee="certified", gradient_bound=1.0)
