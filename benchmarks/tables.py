@@ -283,15 +283,13 @@ def gpu(records: Sequence[Record]) -> str:
     for (case,) in groups(records, "case"):
         found = {each["name"]: each for each in of(records, case=case)}
         bare, ours = found["bare network"], found["explain"]
-        draws = found.get("making the draws")
         lines.append(
             (
                 case, f"{bare['rows']:,} × {bare['draws']:,}", f"{bare['seconds_median'] * 1e3:.3g}",
                 f"{ours['seconds_median'] * 1e3:.3g}", _ratio(ours["ratio_median"]),
-                _ratio(draws["ratio_median"]) if draws else "",
             )
         )  # fmt: skip
-    heads = ("network", "rows × draws", "bare, ms", "`explain`, ms", "÷ bare", "of it, draws on the processor")
+    heads = ("network", "rows × draws", "bare, ms", "`explain`, ms", "÷ bare")
     return f"{markdown(heads, lines)}\n\nOn one {records[0]['card']}, float32 unless it says otherwise."
 
 
