@@ -47,6 +47,10 @@ class Curves:
             return all_of_them
         return few if n >= max(fewest, each * (few + 1)) else d
 
+    def bent(self, d: int) -> int:
+        """Terms up to degree 2: the line, and for single points their first stage."""
+        return d if self.of_pairs else d + len(self._stages(np.zeros((1, d)))[0])
+
     def _stages(self, z: Array) -> tuple[list[Array], list[Array]]:
         curved, twisted = (range(min(most, z.shape[-1])) for most in (CURVED, TWISTED))
         hermite = {i: _hermite(z[..., i]) for i in curved}

@@ -40,6 +40,8 @@ class Groups:
     """(r, f) one draw's share of the spread, for designs whose groups can agree by construction; else 0"""
     row_keys: Indices | None
     """(r,) positions that key each row's own draws; None where all rows share them"""
+    freedom: Array | None = None
+    """(r,) degrees of freedom that are left where few draws carry the model's variance; None for what groups say"""
 
     @cached_property
     def pseudo(self) -> Array:
@@ -48,8 +50,9 @@ class Groups:
 
     @property
     def degrees_of_freedom(self) -> Array:
-        """(r,) groups drawn, less one."""
-        return np.broadcast_to((once(self.sizes) > 0).sum(axis=1) - 1.0, len(self.sizes))
+        """(r,) groups drawn, less one; fewer where fewer draws decide."""
+        by_groups = np.broadcast_to((once(self.sizes) > 0).sum(axis=1) - 1.0, len(self.sizes))
+        return by_groups if self.freedom is None else np.minimum(by_groups, self.freedom)
 
     @property
     def standard_error(self) -> Array:
@@ -124,7 +127,8 @@ class Groups:
     def rows(self, kept: Indices) -> Groups:
         """Groups of some of the rows."""
         keys = None if self.row_keys is None else self.row_keys[kept]
-        return Groups(self.pseudo[kept], self.sizes[kept], self.resolution[kept], keys)
+        freedom = None if self.freedom is None else self.freedom[kept]
+        return Groups(self.pseudo[kept], self.sizes[kept], self.resolution[kept], keys, freedom)
 
     def times(self, scale: float) -> Groups:
         """Groups of a multiple of the model."""
@@ -136,4 +140,5 @@ class Groups:
         same_keys = others is None if keys is None else others is not None and np.array_equal(keys, others)
         if not (same_keys and np.array_equal(self.sizes, other.sizes)):
             return None
-        return Groups(self.pseudo + other.pseudo, self.sizes, self.resolution + other.resolution, keys)
+        freedom = np.minimum(self.degrees_of_freedom, other.degrees_of_freedom)
+        return Groups(self.pseudo + other.pseudo, self.sizes, self.resolution + other.resolution, keys, freedom)

@@ -111,11 +111,26 @@ class Job:
         return _plain(self.curves.count(d) if self.has_curves else d)
 
     def finish(self, state: Any, n: int) -> Estimate:
-        """What the estimator makes of the sums over n draws: of its first terms, where they are too few for all."""
+        """What the estimator makes of the sums over n draws: of its first terms, where they are too few for all.
+
+        Rows in which few draws carry the model's variance are too few for all in any case: curves would follow them.
+        """
         sizes = self.layout(n).sizes(n)
-        if self.has_curves and (terms := self.terms(n)) < len(self.seen.free):
-            return self.method.finish(state.leading(terms), sizes, _plain(terms))
-        return self.method.finish(state, sizes, self.seen)
+        if not self.has_curves:
+            return self.method.finish(state, sizes, self.seen)
+        d, terms = len(self.factor.free), self.terms(n)
+        estimate = self._finish_leading(state, sizes, terms)
+        few = min(terms, self.curves.bent(d))
+        assert estimate.carriers is not None
+        decided_by_few = estimate.carriers < len(sizes)
+        if few == terms or not decided_by_few.any():
+            return estimate
+        return estimate.where(decided_by_few, self._finish_leading(state, sizes, few), d)
+
+    def _finish_leading(self, state: Any, sizes: Array, terms: int) -> Estimate:
+        if terms == len(self.seen.free):
+            return self.method.finish(state, sizes, self.seen)
+        return self.method.finish(state.leading(terms), sizes, _plain(terms))
 
     def steps(self, z: Any) -> Points:
         """The steps (..., f) that draws lead to, in the model's floating type."""

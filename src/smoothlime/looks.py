@@ -36,7 +36,7 @@ class Found:
         self.sizes = np.zeros((rows, groups))
         self.selected: Array | None = None
         self.directions: Array | None = None
-        self.smoothed, self.radius, self.fidelity = np.full((3, rows), np.nan)
+        self.smoothed, self.radius, self.fidelity, self.freedom = np.full((4, rows), np.nan)
         self.converged = np.zeros(rows, dtype=np.bool_)
 
     def turn(self, where: Any, directions: Array) -> None:
@@ -55,6 +55,7 @@ class Found:
             "smoothed": estimate.smoothed,
             "radius": look.radius,
             "fidelity": look.fidelity,
+            "freedom": groups.degrees_of_freedom,
             "converged": look.is_reached,
         }
         self.n[where] = look.n

@@ -214,7 +214,8 @@ def _look(job: Job, state: Any, n: int, source: Source, t: int) -> Look:
         estimate, radius = job.method.certify(state, estimate, job.factor, n, miss)
     rows = len(estimate.values)
     resolution = estimate.resolution if job.design.is_net else np.broadcast_to(0.0, estimate.values.shape)
-    groups = Groups(estimate.pseudo, np.broadcast_to(sizes, (rows, len(sizes))), resolution, None)
+    freedom = None if estimate.carriers is None else np.maximum(estimate.carriers - 1, 1.0)
+    groups = Groups(estimate.pseudo, np.broadcast_to(sizes, (rows, len(sizes))), resolution, None, freedom)
     values = estimate.values
     measured = groups.measure(values, estimate.variance, job.factor, miss)
     radius, size = measured.radius if radius is None else radius, measured.size
@@ -250,7 +251,8 @@ def _explanation(
     free = job.factor.free
     n = found.n[which]
     keys = None if job.is_shared else np.arange(r)
-    groups = Groups(found.said_by(which), found.sizes[which], found.resolution[which], keys)
+    said, sizes = found.said_by(which), found.sizes[which]
+    groups = Groups(said, sizes, found.resolution[which], keys, found.freedom[which])
     return Explanation(
         x=job.subject.x,
         values=columns(found.values[which], free, d),

@@ -142,7 +142,8 @@ class TestRoundTrip:
         apart = {"feature_names", "output_name", "neighbourhood", "provenance", "groups", "selected", "directions"}
         assert {each.name for each in dataclasses.fields(sl.Explanation)} == set(contents.ARRAYS) | apart
         of_groups = {each.name for each in dataclasses.fields(Groups)} - {"said"} | {"pseudo"}  # wherever it was said
-        assert of_groups == set(contents.GROUP_ARRAYS) | {"row_keys"}
+        # degrees of freedom are kept once, with the explanation
+        assert of_groups == set(contents.GROUP_ARRAYS) | {"row_keys", "freedom"}
         assert {each.name for each in dataclasses.fields(Provenance)} == set(contents.PROVENANCE)
         assert {each.name for each in dataclasses.fields(sl.Neighbourhood)} == {*contents.NEIGHBOURHOOD}
 

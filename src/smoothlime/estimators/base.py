@@ -8,6 +8,7 @@ from something as large.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +16,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from .._types import Array, Indices, Points
+from .._types import Array, Flags, Indices, Points
 from ..models.gradient_sums import Totals
 from ..neighbourhood import Factor
 
@@ -116,8 +117,21 @@ class Estimate:
     """(r,) standard deviation of the model over the points that were evaluated: the scale of its slopes"""
     selected: Array | None = None
     """(r, d) share of the fits without one group that kept each feature; None where features are not selected"""
+    carriers: Array | None = None
+    """(r,) how many draws carry the model's variance; None where the method does not count them"""
     slopes: Array | None = None
     """(r, g, d) what the values in each group say of the slope, in units of draws before they were turned"""
+
+    def where(self, rows: Flags, other: Estimate, d: int) -> Estimate:
+        """The same with the slopes of some rows, the first d, taken from another estimate of the same draws."""
+        chosen = rows[:, None]
+        return dataclasses.replace(
+            self,
+            values=np.where(chosen, other.values[:, :d], self.values[:, :d]),
+            pseudo=np.where(chosen[:, :, None], other.pseudo[:, :, :d], self.pseudo[:, :, :d]),
+            resolution=np.where(chosen, other.resolution[:, :d], self.resolution[:, :d]),
+            variance=np.where(rows, other.variance, self.variance),
+        )
 
 
 class State(Protocol):
@@ -181,12 +195,16 @@ class FromSums(Estimator, Protocol):
 
 
 class ValueSums:
-    """Σ(f − pivot) and Σ(f − pivot)² per row and group: the mean and the variance of the model nearby."""
+    """Sums of powers of f − pivot, the first by row and group: mean, variance and tails of the model nearby.
 
-    def __init__(self, rows: int, groups: int) -> None:
+    Powers beyond the second are summed up where somebody asks for `carriers`.
+    """
+
+    def __init__(self, rows: int, groups: int, *, has_tails: bool = False) -> None:
         self.pivot = np.full(rows, np.nan)
         self.first = np.zeros((rows, groups))
         self.second = np.zeros(rows)
+        self.tails = np.zeros((2, rows)) if has_tails else None
 
     @classmethod
     def of(cls, pivot: Array, first: Array, second: Array) -> ValueSums:
@@ -201,12 +219,19 @@ class ValueSums:
             self.pivot[rows] = values.mean(axis=(1, 2))
         centred = values - self.pivot[rows, None, None]
         self.first[rows, groups] += centred.sum(axis=2)
-        self.second[rows] += np.einsum("rgb,rgb->r", centred, centred)
+        if self.tails is None:
+            self.second[rows] += np.einsum("rgb,rgb->r", centred, centred)
+            return centred
+        squares = centred * centred
+        self.second[rows] += squares.sum(axis=(1, 2))
+        self.tails[0, rows] += np.einsum("rgb,rgb->r", squares, centred)
+        self.tails[1, rows] += np.einsum("rgb,rgb->r", squares, squares)
         return centred
 
     def keep(self, rows: Indices) -> None:
         """Forget all other rows."""
         self.pivot, self.first, self.second = self.pivot[rows], self.first[rows], self.second[rows]
+        self.tails = None if self.tails is None else self.tails[:, rows]
 
     def merge(self) -> None:
         """Make one group of each two."""
@@ -220,6 +245,26 @@ class ValueSums:
         """Variance of the model, (r,)."""
         n = sizes.sum()
         return np.maximum(self.second - self.first.sum(axis=1) ** 2 / n, 0.0) / (n - 1)
+
+    def carriers(self, sizes: Array) -> Array:
+        """(Σc²)² / Σc⁴ of c = f − mean, (r,): n for values that are all as far from it, 1 where one draw is all.
+
+        A third of n for normal values. Where it is small, few draws decide, and few degrees of freedom are left.
+        """
+        assert self.tails is not None
+        n, first = sizes.sum(), self.first.sum(axis=1)
+        shift = first / n
+        third, fourth = self.tails
+        second = self.second - n * shift**2
+        central = fourth - 4 * shift * third + 6 * shift**2 * self.second - 3 * n * shift**4
+        return carrying(second, central, n)
+
+
+def carrying(second: Array, fourth: Array, n: float) -> Array:
+    """(Σc²)² / Σc⁴, within what n numbers allow: n where they are all 0, or cannot be told from it."""
+    is_there = (second > 0) & (fourth > 0)
+    scaled = np.where(is_there, second, 1.0) / np.sqrt(np.where(is_there, fourth, 1.0))
+    return np.where(is_there, np.clip(scaled**2, 1.0, n), n)
 
 
 def merge_groups(sums: Array) -> None:

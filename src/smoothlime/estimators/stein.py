@@ -14,7 +14,7 @@ from .base import Batch, Estimate, GroupedDraws, Rows, ValueSums, leave_one_out
 
 class _State:
     def __init__(self, rows: int, groups: int, d: int, *, is_shared: bool) -> None:
-        self.values = ValueSums(rows, groups)
+        self.values = ValueSums(rows, groups, has_tails=True)
         self.cross = np.zeros((rows, groups, d))
         self.total = np.zeros((1 if is_shared else rows, groups, d))
         self.is_shared = is_shared
@@ -74,4 +74,5 @@ class Stein:
             smoothed=state.values.mean(sizes),
             variance=variance,
             spread=np.sqrt(variance),
+            carriers=state.values.carriers(sizes),
         )

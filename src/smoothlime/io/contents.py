@@ -114,6 +114,7 @@ def unpack(header: dict[str, Any], source: Source) -> Explanation:
     def read(name: str, kind: Kind, axes: str) -> Any:
         return source.read(name, kind, tuple(size[axis] for axis in axes))
 
+    fields = {name: read(name, *each) for name, each in ARRAYS.items()}
     groups = None
     if g is not None:
         parts = {name: read(f"group_{name}", *each) for name, each in GROUP_ARRAYS.items()}
@@ -121,8 +122,8 @@ def unpack(header: dict[str, Any], source: Source) -> Explanation:
         if keys is not None and (keys < 0).any():
             msg = "the field 'row_keys' must hold positions; a negative one is among them"
             raise UnreadableFile(msg)
-        groups = Groups(parts["pseudo"], parts["sizes"], parts["resolution"], keys)
-    fields = {name: read(name, *each) for name, each in ARRAYS.items()}
+        freedom = fields["degrees_of_freedom"]
+        groups = Groups(parts["pseudo"], parts["sizes"], parts["resolution"], keys, freedom)
     provenance = _provenance(take(header, "provenance", dict))
     is_exact = isinstance(provenance.method, Exact)
     _check_sense(fields, None if groups is None else groups.sizes, is_exact=is_exact)

@@ -100,7 +100,10 @@ def t_quantile(degrees_of_freedom: Array | float, probability: Array | float) ->
     from scipy.special import stdtrit
 
     freedom = np.asarray(degrees_of_freedom)
-    if freedom.size > 1 and np.ndim(probability) == 0 and (once(freedom) == freedom.flat[0]).all():
+    if freedom.size > 1 and np.ndim(probability) == 0:
         # most rows have the same number of groups, and a quantile takes longer than all else in an interval
-        return np.broadcast_to(stdtrit(freedom.flat[0], probability), freedom.shape)
+        if (once(freedom) == freedom.flat[0]).all():
+            return np.broadcast_to(stdtrit(freedom.flat[0], probability), freedom.shape)
+        different, which = np.unique(freedom, return_inverse=True)
+        return np.asarray(stdtrit(different, probability), dtype=np.float64)[which].reshape(freedom.shape)
     return np.asarray(stdtrit(freedom, probability), dtype=np.float64)
