@@ -15,9 +15,9 @@ Asked of every line: 93% on average, 90% on the worst row.
 
 The truth of a network is a large run from gradients at turned draws, with an error of its own. How far a run of Sobol'
 draws that were not turned is from it, in their standard errors, is in the record (root mean square over a row, then the
-median over rows: about 0.7 if all errors of a row go together, and 1 if none do). A row is judged only where the error of its truth is at most a
-fifth of the standard errors under test: an honest 95% interval then shows as 94.5%, and as 93% should the truth be two
-of its standard errors off. Lines whose rows are not all judged say how many are.
+median over rows: about 0.7 if all errors of a row go together, and 1 if none do). A row is judged only where the error
+of its truth is at most a fifth of the standard errors under test: an honest 95% interval then shows as 94.5%, and as
+93% should the truth be two of its standard errors off. Lines whose rows are not all judged say how many are.
 
     python benchmarks/bench_intervals.py [--quick]
 """

@@ -82,7 +82,7 @@ def certify_method(
     if method == "auto":
         method = SmoothGrad() if has_gradients and gradient_bound is not None else CLime()
     chosen = choose_method(method, has_gradients=has_gradients, d=1)
-    if getattr(chosen, "control", None) is not None:
+    if getattr(chosen, "control", "none") != "none":
         msg = f"guarantee='certified' has no bound for a control; use method={chosen.name!r}, without one"
         raise InvalidArgument(msg)
     if isinstance(chosen, SmoothGrad):
@@ -155,7 +155,7 @@ def choose_design(design: str, method: Estimator, *, d: int, n: int, may_turn: b
 
 def _needs_turns(method: Estimator) -> bool:
     """Whether a method makes sense with aligned draws only."""
-    return bool(getattr(method, "curves", False)) or getattr(method, "control", None) == "values"
+    return bool(getattr(method, "curves", False)) or getattr(method, "control", "") == "values"
 
 
 def _can_align(method: Estimator, d: int, n: int | None, most: int | None = None) -> bool:

@@ -10,17 +10,19 @@ from . import choices
 from ._validate import check_choice
 from .designs import DESIGNS
 from .errors import InvalidArgument, NoGradients, TooFewDraws
-from .estimators import CLime, Differences, Estimator
+from .estimators import CLime, Differences, Estimator, SmoothGrad
 
-CONTENDERS = ("smoothgrad", "clime", "curves", "differences", "controlled")
+CONTENDERS = ("smoothgrad", "both", "clime", "curves", "differences", "controlled")
 """Methods that are tried unless others are named: `stein` needs more draws for the same, `lime` may mean another."""
 
 METHODS: dict[str, Estimator] = {name: make() for name, make in choices.METHODS.items()} | {
+    "both": SmoothGrad(control="values"),
     "curves": CLime(curves=True),
     "controlled": Differences(control="margin"),
 }
-"""By name, with the two that `explain` takes by itself: `curves` is C-LIME with curves besides the line, `controlled`
-differences with the exact margin of a boosted classifier as control variate."""
+"""By name, with those that `explain` takes by itself: `both` is SmoothGrad combined with the values at the same draws,
+`curves` C-LIME with curves besides the line, `controlled` differences with the exact margin of a boosted classifier as
+control variate."""
 
 Pair = tuple[str, str]
 """A method and a design."""
@@ -88,7 +90,7 @@ def settings_of(pair: Pair) -> dict[str, Any]:
 
 
 def _designs(name: str) -> tuple[str, ...]:
-    return ("aligned",) if name == "curves" else METHODS[name].designs
+    return {"both": ("aligned",), "curves": ("aligned", "aligned-pairs")}.get(name, METHODS[name].designs)
 
 
 def _fewest(pair: Pair, d: int) -> int:

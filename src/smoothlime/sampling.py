@@ -70,7 +70,7 @@ def _panels(job: Job, question: Question) -> list[Indices]:
     controls = 0 if question.controls is None else question.controls.count
     per_row = 8 * g * d * t * ((1 if job.is_shared else d + 1) + controls)
     per_row += 8 * 5 * DIRECTIONS * d * job.design.is_aligned  # directions and turns
-    per_row += 8 * g * d * t * (getattr(job.method, "control", None) == "values")
+    per_row += 8 * g * d * t * (getattr(job.method, "control", "") == "values")
     per_row += 8 * (d + 1) ** 2 * t * isinstance(job.method, Certifying)  # the pilot's least squares
     held = getattr(job.evaluation.model, "held_bytes", None) if hasattr(job.method, "gather") else None
     size = max(1, (held or STATE_BYTES) // per_row)
@@ -141,7 +141,7 @@ def _begin(job: Job, question: Question, rows: Indices) -> Any:
         x, weights = job.rows, question.weights
         if len(rows) < len(x):
             x, weights = x[rows], weights[rows]
-        slopes = getattr(job.method, "control", None) is not None
+        slopes = getattr(job.method, "control", "") == "values"
         sums = gradient_sums(
             x.astype(job.dtype), job.factor.free, weights, job.groups,
             moments=job.design.is_net, slopes=slopes, is_shared=job.is_shared,

@@ -138,7 +138,7 @@ def test_ten_thousand_rows_in_bounded_memory(fitted):
 def test_without_numba_auto_draws_and_exact_says_what_to_install(fitted, hide):
     hide("numba")
     model, rows, question = fitted["tree"], CANCER.iloc[:1], {"background": CANCER, "target": "1"}
-    assert sl.explain(model, rows, max_samples=512, rtol=0.9, atol=9, **question).method == "clime"
+    assert sl.explain(model, rows, max_samples=512, rtol=0.9, atol=9, **question).method == "differences"
     with pytest.raises(NoClosedForm, match=r"numba is needed to explain trees exactly.*smoothlime\[trees\]"):
         sl.explain(model, rows, method="exact", **question)
 

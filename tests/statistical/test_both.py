@@ -217,7 +217,7 @@ class TestChoice:
             sl.explain(known.Sine(V), X, n_samples=256, method=BOTH, design="iid")
 
     def test_other_controls_are_refused(self):
-        with pytest.raises(sl.errors.InvalidArgument, match="control must be 'values' or None"):
+        with pytest.raises(sl.errors.InvalidArgument, match="control must be one of 'none', 'values'"):
             sl.SmoothGrad(control="margin")
 
     def test_a_certificate_is_not_made_of_it(self):

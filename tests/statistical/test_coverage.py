@@ -44,7 +44,7 @@ def test_intervals_on_smooth_functions_cover_as_promised(name, around, method, d
     seen = seen_by(method, NEIGHBOURHOODS[around])
     per_feature, together, e = coverage(SMOOTH[name], NEIGHBOURHOODS[around], method, design, seen=seen)
     assert per_feature.min() >= 0.925
-    assert per_feature.max() <= 0.975 or design == "aligned"  # wider where one sequence beats its sixteen runs
+    assert per_feature.max() <= 0.975 or design.startswith("aligned")  # wider where one sequence beats its sixteen runs
     assert together >= 0.93
     distance = np.linalg.norm((e.values - SMOOTH[name].slopes(X, seen)) * e.std, axis=1)
     assert (distance <= e.radius).mean() >= 0.925
@@ -60,7 +60,7 @@ def test_intervals_on_kinked_functions_cover_as_promised(name, method, design, s
     per_feature, together, _ = coverage(KINKED[name], around, method, design, seen=seen_by(method, around))
     assert per_feature.min() >= 0.925
     assert together >= 0.93
-    if design not in ("sobol", "aligned"):
+    if design not in ("sobol", "aligned", "aligned-pairs"):
         assert per_feature.max() <= 0.975
 
 

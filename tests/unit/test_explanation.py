@@ -353,7 +353,7 @@ def test_automatic_choices_are_recorded(elu_network):
         (e.method, e.design)
         for e in (
             sl.explain(elu_network, X, target=0),
-            sl.explain(elu_network, X, target=0, n_samples=100),
+            sl.explain(elu_network, X, target=0, n_samples=50),
             sl.explain(F.values, X),
             sl.explain(F.values, X, n_samples=100),
             sl.explain(F.values, X, method="clime", n_samples=1_000),

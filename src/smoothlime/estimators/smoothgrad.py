@@ -8,10 +8,15 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from .._types import Array, Indices
-from ..errors import InvalidArgument
+from .._validate import check_choice
 from ..models.gradient_sums import SHORT, Totals, first_few
 from ..neighbourhood import Factor
 from .base import Batch, Estimate, GroupedDraws, Rows, ValueSums, merge_groups
+
+CONTROLS = ("none", "values")
+
+ROUNDING = 1e-13
+"""Share of a mean square below which a variance is rounding: a difference of sums is no more precise."""
 
 
 class _SlopeSums:
@@ -69,7 +74,8 @@ class _State:
         if self.moments is None:
             return np.broadcast_to(0.0, (self.first.shape[0], self.first.shape[2]))
         mean, square = self.moments / self.some[:, None]
-        return np.sqrt(np.maximum(square - mean**2, 0.0)) / n
+        variance = square - mean**2
+        return np.sqrt(np.where(variance > ROUNDING * square, variance, 0.0)) / n
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,21 +89,20 @@ class SmoothGrad:
     Parameters
     ----------
     control
-        `"values"`: combine the gradients with what the values at the same aligned draws say of the slope, which has the
-        same limit. It asks the model for nothing more, and has less noise where the model is saturated or rough.
+        `"none"`: the plain mean, linear in the model. `"values"`: combine the gradients with what the values at the
+        same aligned draws say of the slope, which has the same limit. It asks the model for nothing more, and has less
+        noise where the model is saturated or rough.
     """
 
     name: ClassVar[str] = "smoothgrad"
     needs: ClassVar[Literal["values", "gradients"]] = "gradients"
     designs: ClassVar[tuple[str, ...]] = ("iid", "antithetic", "orthogonal", "sobol", "aligned")
 
-    control: Literal["values"] | None = None
+    control: str = "none"
 
     def __post_init__(self) -> None:
-        """Refuse a control that is none."""
-        if self.control not in (None, "values"):
-            msg = f"control must be 'values' or None for smoothgrad; got {self.control!r}"
-            raise InvalidArgument(msg)
+        """Refuse a control we do not know."""
+        check_choice(self.control, "control", CONTROLS)
 
     def fewest(self, d: int, *, is_paired: bool) -> int:
         """Two blocks: a mean and its error."""
@@ -107,7 +112,7 @@ class SmoothGrad:
         """Empty sums."""
         d = len(factor.free)
         slopes = None
-        if self.control is not None:
+        if self.control == "values":
             slopes = _SlopeSums(np.zeros((rows, groups, d)), np.zeros((1 if is_shared else rows, groups, d)))
         sums = np.zeros((rows, groups, d)), np.zeros((2, rows, d)), np.zeros(rows)
         state = _State(ValueSums(rows, groups), *sums, slopes)

@@ -20,6 +20,7 @@ from .._types import Array
 from .._version import __version__
 from ..alignment import pilot_size
 from ..choices import choose_design, choose_method
+from ..designs import DESIGNS
 from ..explain import explain
 from ..models.from_torch import TorchModel
 
@@ -240,9 +241,8 @@ def ours(question: Question, method: str, name: str) -> Method:
     d = len(question.feature_names)
     estimator = choose_method(method, has_gradients=True, d=d)
     design = choose_design("auto", estimator, d=d, n=question.n_samples)
-    pilot = (
-        f" and a pilot of {pilot_size(estimator.needs, d, question.n_samples)} points" if design == "aligned" else ""
-    )
+    size = pilot_size(estimator.needs, d, question.n_samples)
+    pilot = f" and a pilot of {size} points" if DESIGNS[design].is_aligned else ""
     settings = (
         f"smoothlime {__version__}: method={method!r}, sigma={question.sigma:g}, n_samples={question.n_samples} rounded"
         f" up to whole blocks, design {design!r} (the default here), draws shared between rows; f(x) is evaluated"

@@ -15,6 +15,7 @@ TARGETS = (0.1, 0.03, 0.01)
 # Okabe and Ito's colours, which can be told apart without full colour vision
 COLOURS = {
     "smoothgrad": "#0072B2",
+    "both": "#F0E442",
     "clime": "#E69F00",
     "curves": "#D55E00",
     "differences": "#009E73",
@@ -22,7 +23,15 @@ COLOURS = {
     "stein": "#CC79A7",
     "lime": "#56B4E9",
 }
-STYLES = {"iid": ":s", "antithetic": "-.^", "orthogonal": "--D", "sobol": "-o", "aligned": "-P", "differences": "-o"}
+STYLES = {
+    "iid": ":s",
+    "antithetic": "-.^",
+    "orthogonal": "--D",
+    "sobol": "-o",
+    "aligned": "-P",
+    "aligned-pairs": "--P",
+    "differences": "-o",
+}
 OTHER_STYLE = "-X"
 
 
