@@ -200,7 +200,7 @@ def contestants(net: torch.nn.Module, x: torch.Tensor) -> list[Contestant]:
     field = [
         *(Contestant("gradients", BARE, bare_gradients(net, points, size), size) for size in sizes),
         *(Contestant("values", BARE, bare_values(net, points, size), size) for size in sizes),
-        ours("gradients", "smoothgrad", method="smoothgrad"),
+        ours("gradients", "by default"),
         ours("gradients", "smoothgrad, iid", method="smoothgrad", design="iid"),
         best("gradients", "loop by hand", lambda x, size: by_hand_gradients(net, x, DRAWS, size)),
         best("gradients", "captum, outputs summed", lambda x, size: captum_summed(net, x, DRAWS, size)),

@@ -263,8 +263,9 @@ def overhead_short(records: Sequence[Record]) -> str:
         ratios = {(each["kind"], each["name"]): each["ratio_median"] for each in of(many, network=network)}
         values = [_ratio(ratios["values", f"smoothlime {name}"]) for name in ("clime", "differences")]
         peer = (ratios["gradients", name] for name in ("loop by hand", "captum, batched", "captum, outputs summed"))
-        smoothgrad = _ratio(ratios["gradients", "smoothlime smoothgrad"])
-        lines.append((network, "gradients (`smoothgrad`)", smoothgrad, *map(_ratio, peer), ""))
+        gradients = [_ratio(ratios["gradients", f"smoothlime {name}"]) for name in ("by default", "smoothgrad, iid")]
+        what = "gradients (by default / plain mean, `iid`)"
+        lines.append((network, what, " / ".join(gradients), *map(_ratio, peer), ""))
         by_hand, lime = (_ratio(ratios["values", name]) for name in ("least squares by hand", "lime, row by row"))
         lines.append((network, "predictions (`clime` / `differences`)", " / ".join(values), by_hand, "", "", lime))
     alone = [each for each in one if each["name"].startswith("smoothlime")]

@@ -22,7 +22,7 @@ def combined(gradients: Array, slopes: Array) -> Array:
     """What each group says, (r, g, d), by its mean gradient and its mean of z·(f − F), in units and axes of draws."""
     away = slopes - gradients
     centred, centred_away = (each - each.mean(axis=1, keepdims=True) for each in (gradients, away))
-    products, squares = centred * centred_away, centred_away**2
+    products, squares = centred * centred_away, centred_away * centred_away
     weight = -ratio(_without_each(products), _without_each(squares)).clip(-1.0, 0.0)
     return gradients + _trust(centred) * weight * away
 
@@ -35,7 +35,8 @@ def _without_each(terms: Array) -> Array:
 def _trust(centred: Array) -> Array:
     """From 1 where groups scatter evenly to 0 where they are skewed, (r, 1, d)."""
     scaled = ratio(centred, np.abs(centred).max(axis=1, keepdims=True))  # powers of tiny numbers vanish
-    second, third = ((scaled**power).mean(axis=1, keepdims=True) for power in (2, 3))
+    squares = scaled * scaled
+    second, third = (each.mean(axis=1, keepdims=True) for each in (squares, squares * scaled))
     skewness = np.abs(ratio(third, second**1.5))
     full, none = SKEWED
     return np.clip((none - skewness) / (none - full), 0.0, 1.0)
