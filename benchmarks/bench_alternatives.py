@@ -1,4 +1,4 @@
-"""What aligned draws could have been instead: fewer or more runs, directions and pilots, pairs, no curves.
+"""What aligned draws could have been instead: fewer or more runs, directions and pilots, pairs, no values, no curves.
 
 Networks of `bench_designs`, six rows, eight seeds. "Gain" is the squared error of independent draws over that of the
 alternative at the same number of draws (the pilot not counted, as alternatives differ in it); "draws" is what rows
@@ -22,6 +22,7 @@ from bench_designs import trained
 
 import smoothlime as sl
 from smoothlime import alignment, designs
+from smoothlime.estimators import both
 
 NETWORKS = ((11, 10), (16, 10), (64, 128))
 SIGMAS, DRAWS, SEEDS, REFERENCE = (0.1, 0.316, 1.0), 1_024, 8, 2**16
@@ -32,6 +33,7 @@ PLACES = {
     "directions": ((alignment, "DIRECTIONS"),),
     "pilot": ((alignment, "PILOT"),),
     "pilot of values": ((alignment, "VALUE_PILOTS"),),
+    "skewness": ((both, "SKEWED"),),
 }
 
 
@@ -56,14 +58,13 @@ class Case:
         self.d, self.sigma = d, sigma
         self.model = sl.as_model(net, output="probability")
         self.values = sl.from_functions(values=self.model.values)
-        self.truth = self.explain(n_samples=REFERENCE).standardised
-        self.iid = self.error(design="iid")
+        self.truth = self.explain(n_samples=REFERENCE, method="smoothgrad").standardised
+        self.iid = self.error(method="smoothgrad", design="iid")
 
     def explain(self, *, by: str = "gradients", **more: Any) -> sl.Explanation:
         """All rows, by gradients or by predictions."""
-        model, method = (self.model, "smoothgrad") if by == "gradients" else (self.values, "auto")
-        given = {"method": method, "sigma": self.sigma, "target": 1, "progress": False}
-        return sl.explain(model, self.rows, **given | more)
+        model = self.model if by == "gradients" else self.values
+        return sl.explain(model, self.rows, sigma=self.sigma, target=1, progress=False, **more)
 
     def error(self, **more: Any) -> np.ndarray:
         """Squared error of each row, mean over seeds."""
@@ -74,11 +75,11 @@ class Case:
         """Squared error of independent draws over that of something else, for the median row."""
         return float(np.median(self.iid / self.error(**more)))
 
-    def drawn(self) -> float:
+    def drawn(self, **more: Any) -> float:
         """Draws until the error is within 5%."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", sl.errors.NotConverged)
-            return float(np.exp(np.mean([np.log(self.explain(seed=seed).n_samples) for seed in (1, 2)])))
+            return float(np.exp(np.mean([np.log(self.explain(seed=seed, **more).n_samples) for seed in (1, 2)])))
 
     def pairs(self) -> float:
         """Gain of pairs ±z of a sequence half as long, turned alike."""
@@ -102,18 +103,24 @@ def measure(case: Case) -> Iterator[dict[str, Any]]:
         for value in values:
             with instead(what, value):
                 yield {"what": f"{value} {what}", "gain": case.gain(), "draws": case.drawn()}
-    yield {"what": "pairs ±z", "gain": case.pairs(), "draws": None}
+    mean = {"method": "smoothgrad"}
+    yield {"what": "gradients alone", "gain": case.gain(**mean), "draws": case.drawn(**mean)}
+    with instead("skewness", (1e6, 2e6)):
+        yield {"what": "values, skewed or not", "gain": case.gain(), "draws": case.drawn()}
+    yield {"what": "pairs ±z, gradients alone", "gain": case.pairs(), "draws": None}
     yield {"what": "eight scrambles, not turned", "gain": case.gain(design="sobol"), "draws": None}
 
 
 def measure_values(case: Case) -> Iterator[dict[str, Any]]:
     """From predictions, against independent draws for C-LIME."""
     case.iid = case.error(by="values", method="clime", design="iid")
-    yield {"what": "curves, aligned (shipped)", "gain": case.gain(by="values", method=sl.CLime(curves=True))}
+    curves = {"by": "values", "method": sl.CLime(curves=True)}
+    yield {"what": "shipped", "gain": case.gain(**curves)}
+    yield {"what": "curves, single points", "gain": case.gain(**curves, design="aligned")}
+    yield {"what": "odd curves, pairs", "gain": case.gain(**curves, design="aligned-pairs")}
     for draws in (4, 8, 16):
         with instead("pilot of values", (draws, draws, draws)):
-            found = case.gain(by="values", method=sl.CLime(curves=True))
-            yield {"what": f"curves, aligned, pilot of {draws} draws", "gain": found}
+            yield {"what": f"shipped, pilot of {draws} draws", "gain": case.gain(**curves)}
     yield {"what": "no curves, aligned", "gain": case.gain(by="values", method="clime", design="aligned")}
     yield {"what": "differences", "gain": case.gain(by="values", method="differences")}
     yield {"what": "eight scrambles, not turned", "gain": case.gain(by="values", method="clime", design="sobol")}

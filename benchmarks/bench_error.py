@@ -40,7 +40,7 @@ import smoothlime as sl
 from smoothlime.benchmark import crossing
 from smoothlime.errors import TooFewDraws
 
-DRAWS = (64, 128, 256, 512, 1_024, 2_048, 4_096)
+DRAWS = (32, 64, 128, 256, 512, 1_024, 2_048, 4_096)
 SEEDS = 16
 RIVAL_DRAWS, RIVAL_SEEDS = (64, 256, 1_024), 48
 RIVALS_ON = ("15-10-10-2", 0.1)

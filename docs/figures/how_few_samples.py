@@ -20,7 +20,7 @@ import smoothlime as sl
 HERE = Path(__file__).parent
 SIGMA, SEEDS, ROWS = 0.5, 12, 12
 DRAWS = (64, 128, 256, 512, 1_024, 2_048, 4_096)
-BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
+BLUE, SKY, ORANGE, GREEN, GREY = "#0072B2", "#56B4E9", "#D55E00", "#009E73", "#777777"
 
 
 def network():
@@ -83,20 +83,23 @@ def draw(path, title, curves):
 def main():
     plt.rcParams["svg.hashsalt"] = "smoothlime"
     model, rows = network()
-    truth = sl.explain(model, rows, target=1, sigma=SIGMA, n_samples=2**16, design="aligned").standardised
+    plain = {"method": "smoothgrad", "design": "aligned"}
+    truth = sl.explain(model, rows, target=1, sigma=SIGMA, n_samples=2**16, **plain).standardised
     values = sl.from_functions(values=model.values)
     of_gradients = [
         ("independent draws", errors(model, rows, truth, design="iid"), GREY, "o"),
         ("pairs in random bases", errors(model, rows, truth, design="orthogonal"), ORANGE, "s"),
         ("eight Sobol' nets", errors(model, rows, truth, design="sobol"), GREEN, "^"),
-        ("aligned", errors(model, rows, truth, design="aligned"), BLUE, "D"),
+        ("aligned", errors(model, rows, truth, **plain), SKY, "v"),
+        ("aligned, with the values", errors(model, rows, truth, design="aligned"), BLUE, "D"),
     ]
     with_curves = sl.CLime(curves=True)
     of_values = [
         ("C-LIME, independent draws", errors(values, rows, truth, method="clime", design="iid"), GREY, "o"),
         ("differences", errors(values, rows, truth, method="differences"), ORANGE, "s"),
         ("C-LIME, aligned", errors(values, rows, truth, method="clime", design="aligned"), GREEN, "^"),
-        ("C-LIME, aligned, curves", errors(values, rows, truth, method=with_curves), BLUE, "D"),
+        ("C-LIME, aligned, curves", errors(values, rows, truth, method=with_curves, design="aligned"), SKY, "v"),
+        ("C-LIME, aligned pairs, odd curves", errors(values, rows, truth, method=with_curves), BLUE, "D"),
     ]
     draw(HERE / "how_few_gradients.svg", "From gradients (SmoothGrad)", of_gradients)
     draw(HERE / "how_few_predictions.svg", "From predictions", of_values)
