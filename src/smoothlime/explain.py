@@ -71,8 +71,8 @@ def explain(
         `"exact"` (structure: linear models and trees), `"smoothgrad"` (gradients), `"clime"`, `"stein"`,
         `"differences"`, `"lime"` (predictions only), or settings such as `CLime(ridge=0.1)`. `"auto"` is exact where
         the model has a closed form and neither n_samples nor design is given; else it takes gradients where the model
-        has them, else C-LIME with curves (differences where draws are few or features many); for probabilities of
-        boosted trees differences with their exact margin as control variate.
+        has them, together with the values at the same draws, else C-LIME with curves (differences where draws are few
+        or features many); for probabilities of boosted trees differences with their exact margin as control variate.
     sigma
         Standard deviation of the neighbourhood, not a variance: a number, one per feature, or a `Neighbourhood`.
     background
@@ -84,7 +84,7 @@ def explain(
         For classifiers: explain the probability or the margin. Functions and torch modules are taken as they are.
     n_samples
         A fixed number of draws per row, rounded up to whole blocks of the design: for `"aligned"`, which `"auto"`
-        mostly takes from 256 on, and `"sobol"` to a power of two (257 to 512), from 16 and 8 on. The result's
+        mostly takes from 64 or 256 on, and `"sobol"` to a power of two (257 to 512), from 16 and 8 on. The result's
         `n_samples` is the number used. Without it, each row is drawn until its error is good enough:
     rtol, atol
         The L2 error of the standardised slopes is at most max(atol, rtol·‖w‖). `atol="auto"` is 1% of the standard
@@ -100,7 +100,8 @@ def explain(
         Draws after which a row gives up: `converged` is then False, and a warning names the row.
     design
         `"iid"`, `"antithetic"`, `"orthogonal"`, `"sobol"`, `"aligned"` (one Sobol' sequence, turned around each row
-        to where a small pilot sees the model vary most); `"auto"` takes what measured best at this d and n.
+        to where a small pilot sees the model vary most), `"aligned-pairs"` (the same, in pairs ±z; for C-LIME);
+        `"auto"` takes what measured best at this d and n.
     draws
         `"shared"`: all rows are perturbed alike, so answers do not depend on which rows are explained together.
         `"independent"`: each row has draws of its own, keyed by its position.
