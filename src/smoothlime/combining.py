@@ -96,7 +96,10 @@ def _share_sequence(one: Explanation, other: Explanation) -> bool:
     """Whether both were made by the same method from the same sequence of draws, dealt to groups alike."""
     if one.groups is None or other.groups is None:
         return False
-    made = [(each.provenance.method, each.design, each.seed, each.provenance.block) for each in (one, other)]
+    made = [
+        (each.provenance.method, each.design, each.seed, each.provenance.block, each.provenance.generator)
+        for each in (one, other)
+    ]
     return made[0] == made[1] and _turned_alike(one.directions, other.directions)
 
 

@@ -161,7 +161,8 @@ def explain_outputs(
 ) -> dict[str, Explanation]:
     """Explanations of every output of a model, by name, all from the same draws.
 
-    Differences between outputs are then exact: `2 * each["a"] - each["b"]`. The arguments are those of `explain`.
+    So sums and differences of them are made draw by draw, and have no more error than they need:
+    `2 * each["a"] - each["b"]`. The arguments are those of `explain`.
 
     Examples
     --------

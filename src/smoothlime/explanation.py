@@ -18,6 +18,7 @@ from .designs import DESIGNS
 from .errors import InvalidArgument
 from .groups import Groups
 from .neighbourhood import Factor, Neighbourhood
+from .normals import GENERATOR
 from .uncertainty.jackknife import t_quantile
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class Provenance:
     """Of Python, smoothlime and the libraries that the draws come from"""
     backend: str = ""
     """Library of the data frame that the rows came in: `pandas`, `polars`, `pyarrow`, or none"""
+    generator: str = GENERATOR
+    """Of independent draws; files of older versions may name another, whose draws cannot be made again"""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -176,6 +179,12 @@ class Explanation:
             raise InvalidArgument(msg)
         if self.groups is None or np.isnan(self.x[row, self.factor.free]).any():
             msg = "this explanation combines different draws or rows and has no perturbations of its own; ask its parts"
+            raise InvalidArgument(msg)
+        if self.provenance.generator != GENERATOR:
+            msg = (
+                f"this explanation was drawn by a generator of an earlier version ({self.provenance.generator}), which"
+                f" is not part of this one: its points cannot be made again. Explain the rows once more"
+            )
             raise InvalidArgument(msg)
         factor = self.factor
         keys = self.groups.row_keys

@@ -90,9 +90,7 @@ class Groups:
         def length(terms: Any) -> Any:
             return xp.sqrt((terms * terms).sum(axis=1))
 
-        noise = placed.whiten(errors)
-        if not factor.is_diagonal:
-            noise = standard_error(factor.whiten(self.pseudo), self.sizes)
+        noise = placed.whiten(errors) if factor.is_diagonal else standard_error(factor.whiten(self.pseudo), self.sizes)
         explained = on_host(length(placed.whiten(slopes)) ** 2 - length(noise) ** 2)
         known = np.where(np.isnan(variance), np.nan, 1.0)
         share = np.divide(explained, variance, out=known, where=variance > 0)
@@ -110,7 +108,15 @@ class Groups:
         return numbers, dataclasses.replace(factor, lower=beside(numbers, factor.lower))
 
     def _errors_beside(self, numbers: Any) -> Any:
-        return on_host(self._errors) if isinstance(numbers, np.ndarray) else self._errors
+        """Errors where the numbers are now: these may have been fetched since."""
+        errors = self._errors
+        if isinstance(numbers, np.ndarray) or isinstance(errors, np.ndarray):
+            return beside(numbers, on_host(errors))
+        return errors.to(numbers.device)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is copied and sent elsewhere: no more than the fields, as other things may lie on a device."""
+        return {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
 
     def _reach(self, values: Any, numbers: Any, factor: Factor, miss: float) -> Any:
         """Half-widths, made where the numbers are."""

@@ -18,6 +18,9 @@ from ._types import Array
 MIXES, LAST_SHIFT = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)), 31
 """Shifts and odd factors of the hash, round by round."""
 
+GENERATOR = "splitmix64"
+"""What files call it: draws of another generator cannot be repeated."""
+
 HALF = 2**32
 
 CACHED = 2**13

@@ -65,7 +65,7 @@ class Source:
             gradients = turns.back(factor.whiten(estimate.pseudo))
             # along one direction alone a net leaves nothing to gain
             is_bent = np.repeat(self.directions[:, 1:].any(axis=(1, 2)), t)[:, None, None]
-            said = np.where(is_bent, combined(gradients, estimate.slopes), gradients)
+            said = np.where(is_bent, combined(gradients, estimate.slopes, t), gradients)
             pseudo = factor.unwhiten(turns.of(said))
             return dataclasses.replace(estimate, values=pseudo.mean(axis=1), pseudo=pseudo)
         d = len(factor.free)

@@ -18,7 +18,7 @@ PLAIN = [
     (method, design)
     for method in METHODS
     for design in method.designs
-    if not (design == "aligned" and getattr(method, "ridge", 0))  # which are refused together
+    if not (design.startswith("aligned") and getattr(method, "ridge", 0))  # which are refused together
 ]
 CERTIFIED = [(sl.SmoothGrad(), "certified"), (sl.CLime(), "certified"), (sl.Stein(), "certified")]
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)  # any character; surrogates are no text

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 import smoothlime as sl
 from smoothlime import testing as known
@@ -49,7 +50,8 @@ def by_hand(gradients, slopes):
     away = slopes - gradients
     a, d = gradients - gradients.mean(), away - away.mean()
     skewness = abs((a**3).mean() / (a**2).mean() ** 1.5)
-    trust = min(max(2 - skewness, 0), 1)
+    apart = abs(away.mean()) / (away.std(ddof=1) / np.sqrt(len(a)))
+    trust = min(min(max(2 - skewness, 0), 1), min(max(3 - apart, 0), 1))
     said = []
     for g in range(len(a)):
         others = np.arange(len(a)) != g
@@ -68,6 +70,30 @@ class TestCombination:
                 expected[row, :, axis] = by_hand(gradients[row, :, axis], slopes[row, :, axis])
         np.testing.assert_allclose(combined(gradients, slopes), expected, rtol=1e-12)
         assert not np.allclose(expected, gradients)
+
+    def test_has_the_same_weights_for_the_outputs_of_a_row(self):
+        rng = np.random.default_rng(1)
+        gradients, slopes = rng.normal(size=(2, 3, 2, 16, 5))
+        for each in (
+            gradients,
+            slopes,
+        ):  # three outputs that add up to nothing, of which one is a thousand times larger
+            each[:, 0] *= 1_000
+        gradients, slopes = (
+            np.concatenate([each, -each.sum(axis=1, keepdims=True)], axis=1) for each in (gradients, slopes)
+        )
+        said = combined(gradients.reshape(9, 16, 5), slopes.reshape(9, 16, 5), 3).reshape(3, 3, 16, 5)
+        np.testing.assert_allclose(said.sum(axis=1), 0, atol=1e-9)
+        assert not np.allclose(said, gradients)
+
+    def test_leaves_values_out_that_say_something_else(self):
+        rng = np.random.default_rng(2)
+        gradients = rng.normal(size=(1, 16, 3))
+        slopes = 0.1 * rng.normal(size=(1, 16, 3)) + [0.0, 1.0, 5.0]
+        said = combined(gradients, slopes)
+        assert not np.allclose(said[:, :, 0], gradients[:, :, 0])
+        np.testing.assert_array_equal(said[:, :, 1:], gradients[:, :, 1:])
+        np.testing.assert_array_equal(combined(gradients + 3, np.zeros((1, 16, 3))), gradients + 3)
 
     def test_of_gradients_that_agree_is_their_mean(self):
         gradients = np.full((1, 16, 3), 2.0)
@@ -169,6 +195,41 @@ class TestEstimates:
             assert error[0].mean() <= 1.15**2 * error[1].mean() + 3 * scatter
 
 
+class TestDisagreement:
+    """Where a model jumps, or its values lose digits, values and gradients have different slopes."""
+
+    @pytest.mark.parametrize("n", [256, 4_096])
+    def test_jumps_are_left_to_the_gradients(self, n):
+        """As documented: gradients do not see them. What is said is the mean gradient, not something between."""
+        unit = np.linalg.qr(np.random.default_rng(0).normal(size=(6, 6))).Q
+        smooth = Sum(known.Sine(2 * unit[0], 0.3), known.Probit(3 * unit[1], 0.5))
+        f = Sum(*smooth.parts, known.Step(unit[0] + 0.3 * unit[2]))
+        model = sl.from_functions(values=f.values, gradients=lambda a: smooth.values_and_gradients(a, 1.0)[1])
+        e = sl.explain(model, np.zeros((60, 6)), n_samples=n, draws="independent")
+        lower, upper = e.interval()
+        truth = smooth.slopes(np.zeros(6), sl.Neighbourhood(1.0))
+        assert ((lower <= truth) & (truth <= upper)).mean() > 0.9
+
+    def test_values_without_their_last_digits_are_not_listened_to(self):
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            base = torch.nn.Sequential(torch.nn.Linear(6, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1)).eval()
+
+        class Lifted(torch.nn.Module):
+            def __init__(self, by):
+                super().__init__()
+                self.base, self.by = base, by
+
+            def forward(self, a):
+                return self.base(a) + self.by
+
+        x = np.full((1, 6), 0.5)
+        for sigma, by in ((0.1, 1e7), (1.0, 1e7), (1.0, 1e8)):
+            plain = sl.explain(Lifted(0.0), x, sigma=sigma, n_samples=1_024, method="smoothgrad")
+            e = sl.explain(Lifted(by), x, sigma=sigma, n_samples=1_024)
+            assert (np.abs(e.values - plain.values) <= 4 * (e.standard_error + plain.standard_error)).all()
+
+
 class TestTheLoop:
     @pytest.mark.parametrize("draws", ["shared", "independent"])
     def test_groups_after_looks_are_those_of_one_long_run(self, draws):
@@ -190,10 +251,13 @@ class TestTheLoop:
             alone = sl.explain(f, rows, n_samples=int(e.n_samples[row]), draws=draws, sigma=0.8)
             np.testing.assert_allclose(e.values[row], alone.values[row], rtol=1e-9, atol=1e-13)
 
-    def test_outputs_that_add_up_have_slopes_that_do(self, elu_network):
-        """Of p and 1 − p, for whatever is fitted: the combination is odd."""
-        one, other = sl.explain_outputs(sl.as_model(elu_network, output="probability"), X[:3], n_samples=256).values()
-        np.testing.assert_allclose(one.values, -other.values, atol=1e-12)
+    def test_outputs_that_add_up_have_slopes_that_do(self):
+        with torch.random.fork_rng():
+            torch.manual_seed(1)
+            net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3)).double().eval()
+        each = sl.explain_outputs(sl.as_model(net, output="probability"), X, n_samples=64, sigma=2.0)
+        assert all(e.provenance.method == BOTH for e in each.values())
+        np.testing.assert_allclose(sum(e.values for e in each.values()), 0, atol=1e-14)
 
     def test_what_it_is_made_of_is_kept_in_files(self, tmp_path):
         e = sl.explain(known.Sine(V), X, n_samples=256)

@@ -48,6 +48,16 @@ class TestCount:
             e = sl.explain(f.values, X, n_samples=1_024, **settings)
             assert e.degrees_of_freedom == (e.groups.sizes > 0).sum() - 1
 
+    @pytest.mark.parametrize("settings", METHODS, ids=["clime", "stein", "differences", "curves"])
+    @pytest.mark.parametrize("f", [RARE, known.Probit(3 * V, 0.2)], ids=["few", "all"])
+    def test_does_not_depend_on_the_size_of_the_values(self, settings, f):
+        expected = sl.explain(f.values, X, n_samples=1_024, **settings)
+        for size in (1e-100, 1e80, 1e100):
+            e = sl.explain(lambda a, size=size: size * f.values(a), X, n_samples=1_024, **settings)
+            np.testing.assert_allclose(e.degrees_of_freedom, expected.degrees_of_freedom, rtol=1e-9)
+            np.testing.assert_allclose(e.values / size, expected.values, rtol=1e-9)
+            np.testing.assert_allclose(e.radius / size, expected.radius, rtol=1e-9)
+
     def test_of_a_flat_model_is_all(self):
         e = sl.explain(lambda a: np.ones(len(a)), X, n_samples=256, method="clime", design="iid")
         assert e.degrees_of_freedom == 31

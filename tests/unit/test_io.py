@@ -148,6 +148,31 @@ class TestRoundTrip:
         assert {each.name for each in dataclasses.fields(sl.Neighbourhood)} == {*contents.NEIGHBOURHOOD}
 
 
+class TestEarlierDraws:
+    """Files of version 1 were drawn by NumPy's generator, where draws are independent."""
+
+    def loaded(self, tmp_path, design):
+        e = sl.explain(lambda a: np.sin(a @ [1.0, 2.0]), [0.1, 0.2], method="clime", design=design, n_samples=64)
+        plain = json.loads(e.to_json()) | {"version": 1}
+        del plain["provenance"]["generator"]
+        path = tmp_path / "old.json"
+        path.write_text(json.dumps(plain))
+        return e, sl.load(path)
+
+    def test_cannot_be_made_again(self, tmp_path):
+        e, old = self.loaded(tmp_path, "iid")
+        np.testing.assert_array_equal(old.interval(), e.interval())
+        with pytest.raises(sl.errors.InvalidArgument, match=r"earlier version \(PCG64\).*Explain the rows once more"):
+            old.perturbations()
+        with pytest.warns(sl.errors.ErrorsAdded):
+            assert (old - e).groups is None
+
+    def test_of_other_designs_are_what_they_were(self, tmp_path):
+        e, old = self.loaded(tmp_path, "orthogonal")
+        np.testing.assert_array_equal(old.perturbations(), e.perturbations())
+        assert (old - e).groups is not None
+
+
 class TestFormats:
     def test_json_is_strict_ascii_and_says_its_version(self):
         def refuse(token):
@@ -156,7 +181,7 @@ class TestFormats:
         text = odd_numbers().to_json()
         assert text.isascii()
         plain = json.loads(text, parse_constant=refuse)
-        assert (plain["format"], plain["version"]) == ("smoothlime explanation", 1)
+        assert (plain["format"], plain["version"]) == ("smoothlime explanation", 2)
         assert plain["arrays"]["smoothed"] == ["NaN", "Infinity", "-Infinity", -0.0]
 
     def test_parquet_is_a_table_that_others_can_read(self, tmp_path, assert_same):
@@ -175,7 +200,7 @@ class TestFormats:
                 np.testing.assert_array_equal(np.stack(list(table[name])), getattr(e, name))
             assert list(table["row_outputs"]) == ["output"] * 4
         header = json.loads(pyarrow.parquet.read_schema(tmp_path / "e.parquet").metadata[b"smoothlime"])
-        assert (header["format"], header["version"]) == ("smoothlime explanation", 1)
+        assert (header["format"], header["version"]) == ("smoothlime explanation", 2)
         assert header["provenance"]["seed"] == 0
 
     @pytest.mark.parametrize(("suffix", "other"), [SUFFIXES, SUFFIXES[::-1]])

@@ -148,8 +148,8 @@ class TestUnreadable:
         self.fails(path, f"it holds {token}, which is not JSON")
 
     def test_a_newer_version(self, tmp_path):
-        path = spoiled(tmp_path, put("version", to=2))
-        self.fails(path, rf"format version 2, and this smoothlime \({sl.__version__}\) reads up to version 1: upgrade")
+        path = spoiled(tmp_path, put("version", to=3))
+        self.fails(path, rf"format version 3, and this smoothlime \({sl.__version__}\) reads up to version 2: upgrade")
 
     def test_a_newer_version_is_recognised_even_where_fields_have_gone(self, tmp_path):
         (tmp_path / "e.json").write_text('{"format": "smoothlime explanation", "version": 7}')

@@ -40,7 +40,7 @@ from ._words import as_typed
     "--design",
     default="auto",
     show_default=True,
-    help="How draws are placed: auto, iid, antithetic, orthogonal, sobol or aligned.",
+    help="How draws are placed: auto, iid, antithetic, orthogonal, sobol, aligned or aligned-pairs.",
 )
 @click.option(
     "--sigma", type=float, default=0.5, show_default=True, help="In standard deviations of the table's columns."

@@ -205,6 +205,7 @@ class ValueSums:
         self.first = np.zeros((rows, groups))
         self.second = np.zeros(rows)
         self.tails = np.zeros((2, rows)) if has_tails else None
+        self.unit = np.zeros(rows)  # that the tails are measured in, as fourth powers leave the range of numbers
 
     @classmethod
     def of(cls, pivot: Array, first: Array, second: Array) -> ValueSums:
@@ -222,9 +223,10 @@ class ValueSums:
         if self.tails is None:
             self.second[rows] += np.einsum("rgb,rgb->r", centred, centred)
             return centred
-        squares = centred * centred
-        self.second[rows] += squares.sum(axis=(1, 2))
-        self.tails[0, rows] += np.einsum("rgb,rgb->r", squares, centred)
+        self.second[rows] += np.einsum("rgb,rgb->r", centred, centred)
+        scaled = in_units(self.unit, rows, centred)
+        squares = scaled * scaled
+        self.tails[0, rows] += np.einsum("rgb,rgb->r", squares, scaled)
         self.tails[1, rows] += np.einsum("rgb,rgb->r", squares, squares)
         return centred
 
@@ -232,6 +234,7 @@ class ValueSums:
         """Forget all other rows."""
         self.pivot, self.first, self.second = self.pivot[rows], self.first[rows], self.second[rows]
         self.tails = None if self.tails is None else self.tails[:, rows]
+        self.unit = self.unit[rows]
 
     def merge(self) -> None:
         """Make one group of each two."""
@@ -252,12 +255,20 @@ class ValueSums:
         A third of n for normal values. Where it is small, few draws decide, and few degrees of freedom are left.
         """
         assert self.tails is not None
-        n, first = sizes.sum(), self.first.sum(axis=1)
-        shift = first / n
+        n, unit = sizes.sum(), np.where(self.unit > 0, self.unit, 1.0)
+        shift, second = self.first.sum(axis=1) / n / unit, self.second / unit / unit
         third, fourth = self.tails
-        second = self.second - n * shift**2
-        central = fourth - 4 * shift * third + 6 * shift**2 * self.second - 3 * n * shift**4
-        return carrying(second, central, n)
+        central = fourth - 4 * shift * third + 6 * shift**2 * second - 3 * n * shift**4
+        return carrying(second - n * shift**2, central, n)
+
+
+def in_units(unit: Array, rows: Rows, numbers: Array) -> Array:
+    """Numbers (r, g, b) in units of the largest of each row's first that were not all 0; `unit` is filled in."""
+    mine = unit[rows]
+    if (mine == 0).any():
+        mine = np.where(mine > 0, mine, np.abs(numbers).max(axis=(1, 2)))
+        unit[rows] = mine
+    return numbers / np.where(mine > 0, mine, 1.0)[:, None, None]
 
 
 def carrying(second: Array, fourth: Array, n: float) -> Array:

@@ -4,6 +4,9 @@ For normal z, E[∂f/∂zᵢ] = E[zᵢ(f − c)] for every c (Stein, 1981): both
 estimates zero. Along the few directions in which a model bends most, values are often the better witness (a saturated
 classifier has its gradient in few of the draws); along all others the gradient is. So the difference is added, axis by
 axis, with the weight that would have made the *other* groups of draws agree best.
+
+The outputs of a row have their weights in common. Combined slopes are then as linear in the output as slopes are by
+themselves: those of classes whose probabilities add up to one add up to zero.
 """
 
 from __future__ import annotations
@@ -17,26 +20,50 @@ SKEWED = 1.0, 2.0
 """Skewness of what groups say, from which on values are trusted less, and not at all: where few draws hold most of the
 gradient, weights that other groups agree best with are wrong for just these draws."""
 
+APART = 2.0, 3.0
+"""The same for how far values and gradients are apart, in standard errors: where a model jumps, or its values lose the
+digits that its gradients have, the difference does not estimate zero."""
 
-def combined(gradients: Array, slopes: Array) -> Array:
-    """What each group says, (r, g, d), by its mean gradient and its mean of z·(f − F), in units and axes of draws."""
-    away = slopes - gradients
-    centred, centred_away = (each - each.mean(axis=1, keepdims=True) for each in (gradients, away))
-    products, squares = centred * centred_away, centred_away * centred_away
+
+def combined(gradients: Array, slopes: Array, outputs: int = 1) -> Array:
+    """What each group says, (r, g, d), by its mean gradient and its mean of z·(f − F), in units and axes of draws.
+
+    Rows come with their outputs: each `outputs` of them belong together.
+    """
+    r, g, d = gradients.shape
+    means, away = gradients.reshape(-1, outputs, g, d), (slopes - gradients).reshape(-1, outputs, g, d)
+    centred, centred_away = (each - each.mean(axis=2, keepdims=True) for each in (means, away))
+    squares = centred_away * centred_away
+    size = squares.sum(axis=(2, 3), keepdims=True)  # outputs may be of any size: each has the same say
+    products, squares = (ratio(each, size).sum(axis=1) for each in (centred * centred_away, squares))
     weight = -ratio(_without_each(products), _without_each(squares)).clip(-1.0, 0.0)
-    return gradients + _trust(centred) * weight * away
+    trust = np.minimum(_fading(_skewness(centred), SKEWED), _fading(_distance(away, centred_away), APART)).min(axis=1)
+    return (means + (trust * weight)[:, None] * away).reshape(r, g, d)
 
 
 def _without_each(terms: Array) -> Array:
-    """Sums over all groups but each."""
+    """Sums over all groups but each, (r, g, d)."""
     return terms.sum(axis=1, keepdims=True) - terms
 
 
-def _trust(centred: Array) -> Array:
-    """From 1 where groups scatter evenly to 0 where they are skewed, (r, 1, d)."""
-    scaled = ratio(centred, np.abs(centred).max(axis=1, keepdims=True))  # powers of tiny numbers vanish
+def _fading(amount: Array, between: tuple[float, float]) -> Array:
+    """From 1 below the first of two numbers to 0 beyond the second."""
+    full, none = between
+    return np.clip((none - amount) / (none - full), 0.0, 1.0)
+
+
+def _skewness(centred: Array) -> Array:
+    """Of what the groups say, (r, t, 1, d)."""
+    scaled = ratio(centred, np.abs(centred).max(axis=2, keepdims=True))  # powers of tiny numbers vanish
     squares = scaled * scaled
-    second, third = (each.mean(axis=1, keepdims=True) for each in (squares, squares * scaled))
-    skewness = np.abs(ratio(third, second**1.5))
-    full, none = SKEWED
-    return np.clip((none - skewness) / (none - full), 0.0, 1.0)
+    second, third = (each.mean(axis=2, keepdims=True) for each in (squares, squares * scaled))
+    return np.abs(ratio(third, second**1.5))
+
+
+def _distance(away: Array, centred: Array) -> Array:
+    """Of their mean from 0, in its standard errors, (r, t, 1, d)."""
+    g = away.shape[2]
+    scale = np.abs(away).max(axis=2, keepdims=True)
+    error = np.sqrt((ratio(centred, scale) ** 2).sum(axis=2, keepdims=True) / (g * (g - 1)))
+    mean = np.abs(ratio(away, scale).mean(axis=2, keepdims=True))
+    return np.where(error > 0, mean / np.where(error > 0, error, 1.0), np.where(mean > 0, np.inf, 0.0))

@@ -11,7 +11,7 @@ from .._types import Array, Indices
 from .._validate import check_choice
 from ..neighbourhood import Factor
 from ..uncertainty.jackknife import standard_error
-from .base import Batch, Estimate, GroupedDraws, Rows, carrying
+from .base import Batch, Estimate, GroupedDraws, Rows, carrying, in_units
 from .controls import ControlSums
 
 CONTROLS = ("none", "margin")
@@ -21,7 +21,7 @@ class _State:
     def __init__(self, rows: int, groups: int, d: int, *, is_shared: bool) -> None:
         self.pivot = np.full(rows, np.nan)
         self.moments = np.zeros((2, rows))
-        self.halves = np.zeros((2, rows))
+        self.halves, self.unit = np.zeros((2, rows)), np.zeros(rows)
         self.slopes = np.zeros((rows, groups, d))
         self.directions = np.zeros((1 if is_shared else rows, groups, d, d))
         self.controls: ControlSums | None = None  # made by the first batch that brings any
@@ -30,7 +30,7 @@ class _State:
     def keep(self, rows: Indices) -> None:
         """Forget all other rows."""
         self.pivot, self.moments, self.slopes = self.pivot[rows], self.moments[:, rows], self.slopes[rows]
-        self.halves = self.halves[:, rows]
+        self.halves, self.unit = self.halves[:, rows], self.unit[rows]
         if not self.is_shared:
             self.directions = self.directions[rows]
         if self.controls is not None:
@@ -102,7 +102,7 @@ class Differences:
         for power, terms in enumerate((away, away**2)):
             state.moments[power, rows] += terms @ weights[0] if state.is_shared else (terms * weights).sum(axis=1)
         half = (batch.values[..., 0::2] - batch.values[..., 1::2]) / 2
-        squares = half * half
+        squares = in_units(state.unit, rows, half) ** 2
         state.halves[0, rows] += squares.sum(axis=(1, 2))
         state.halves[1, rows] += np.einsum("rgb,rgb->r", squares, squares)
         z, along = batch.draws.pairs

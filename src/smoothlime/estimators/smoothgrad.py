@@ -45,14 +45,21 @@ class _SlopeSums:
 
 class _State:
     def __init__(
-        self, values: ValueSums, first: Any, moments: Array | None, some: Array, slopes: _SlopeSums | None
+        self,
+        values: ValueSums,
+        first: Any,
+        moments: Array | None,
+        some: Array,
+        slopes: _SlopeSums | None,
+        *,
+        is_shared: bool,
     ) -> None:
         self.values = values
         self.first = first  # an array, or GroupSums
         self.moments = moments
         self.some = some
         self.slopes = slopes
-        self.is_shared = False
+        self.is_shared = is_shared
 
     def keep(self, rows: Indices) -> None:
         """Forget all other rows."""
@@ -115,9 +122,7 @@ class SmoothGrad:
         if self.control == "values":
             slopes = _SlopeSums(np.zeros((rows, groups, d)), np.zeros((1 if is_shared else rows, groups, d)))
         sums = np.zeros((rows, groups, d)), np.zeros((2, rows, d)), np.zeros(rows)
-        state = _State(ValueSums(rows, groups), *sums, slopes)
-        state.is_shared = is_shared
-        return state
+        return _State(ValueSums(rows, groups), *sums, slopes, is_shared=is_shared)
 
     def gather(self, totals: Totals) -> _State:
         """The state behind sums that the model has made."""
@@ -125,7 +130,8 @@ class SmoothGrad:
         slopes = None
         if totals.cross is not None and totals.total is not None:
             slopes = _SlopeSums(totals.cross, totals.total)
-        return _State(values, totals.first, totals.moments, np.full(len(totals.pivot), float(totals.some)), slopes)
+        some = np.full(len(totals.pivot), float(totals.some))
+        return _State(values, totals.first, totals.moments, some, slopes, is_shared=True)
 
     def update(self, state: _State, rows: Rows, groups: slice, batch: Batch) -> None:
         """Add the gradients of a batch."""

@@ -18,11 +18,12 @@ from ..exact import Exact
 from ..explanation import Explanation, Provenance
 from ..groups import Groups
 from ..neighbourhood import Neighbourhood
+from ..normals import GENERATOR
 from .fields import Kind, from_nested, nested, newer, shown, take
 from .settings import pack_method, unpack_method
 
 FORMAT = "smoothlime explanation"
-VERSION = 1
+VERSION = 2
 """Raised when older versions could not read what is written; what older versions wrote stays readable."""
 
 ARRAYS: dict[str, tuple[Kind, str]] = {
@@ -124,7 +125,7 @@ def unpack(header: dict[str, Any], source: Source) -> Explanation:
             raise UnreadableFile(msg)
         freedom = fields["degrees_of_freedom"]
         groups = Groups(parts["pseudo"], parts["sizes"], parts["resolution"], keys, freedom)
-    provenance = _provenance(take(header, "provenance", dict))
+    provenance = _provenance(take(header, "provenance", dict), header["version"])
     is_exact = isinstance(provenance.method, Exact)
     _check_sense(fields, None if groups is None else groups.sizes, is_exact=is_exact)
     return Explanation(
@@ -195,7 +196,9 @@ def _neighbourhood(raw: dict[str, Any], d: int) -> Neighbourhood:
     return _checked(Neighbourhood, **given, fixed=fixed, columns=columns)
 
 
-def _provenance(raw: dict[str, Any]) -> Provenance:
+def _provenance(raw: dict[str, Any], version: int) -> Provenance:
+    if version == 1:  # NumPy's, for independent draws; all others are what they were
+        raw = raw | {"generator": "PCG64" if raw.get("design") in ("iid", "antithetic") else GENERATOR}
     return Provenance(**{name: read(take(raw, name)) for name, read in PROVENANCE.items()})
 
 
@@ -255,6 +258,7 @@ PROVENANCE: dict[str, Callable[[Any], Any]] = {
     "batch_size": _count("batch_size", 1),
     "versions": _versions,
     "backend": _text("backend"),
+    "generator": _text("generator"),
 }
 """Fields of the provenance, and how each is read."""
 

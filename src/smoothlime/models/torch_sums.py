@@ -101,12 +101,12 @@ class TorchSums:
     @property
     def keeps_groups(self) -> bool:
         """Whether what groups say stays on the device."""
-        return self.is_apart and self.home == self.model.device
+        return self.can_draw and not self.cross  # what is made of products is made on the host
 
     @property
     def can_draw(self) -> bool:
         """Whether the device makes draws in float64, as the host does."""
-        return self.keeps_groups
+        return self.is_apart and self.home == self.model.device
 
     def draw(self, runs: Sequence[Run], chunk: Chunk, scale: Array, *, is_paired: bool = False) -> Any:
         """Steps (s, b, g, f) on the device, one run of draws for each stream."""
@@ -218,7 +218,7 @@ class TorchSums:
         """The sums of some rows, rows × targets: on the host, but those by group where they can stay."""
         self._add_waiting()
         first = self._rows(self.first, rows)
-        stays = self.keeps_groups and first.numel() >= WORTH_KEEPING and not self.cross
+        stays = self.keeps_groups and first.numel() >= WORTH_KEEPING
         values, squares = (self._rows(each, rows) for each in (self.value_first, self.value_second))
         return Totals(
             pivot=self._rows(self.pivot, rows).cpu().numpy(),
