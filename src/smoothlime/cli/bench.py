@@ -48,14 +48,15 @@ PICTURES = (".svg", ".png", ".pdf")
     "methods",
     multiple=True,
     help="Only this method: smoothgrad, both (SmoothGrad with the values), clime, curves (C-LIME with curves),"
-    " differences, controlled (differences with the exact margin of a boosted classifier as control), stein or lime; may"
-    " be given several times.",
+    " differences, controlled (differences with the exact margin of a boosted classifier as control), stein or lime;"
+    " may be given several times.",
 )
 @click.option(
     "--design",
     "designs",
     multiple=True,
-    help="Only this design: iid, antithetic, orthogonal, sobol, aligned, aligned-pairs or differences; may be given several times.",
+    help="Only this design: iid, antithetic, orthogonal, sobol, aligned, aligned-pairs or differences; may be given"
+    " several times.",
 )
 @click.option("--draws", help="Numbers of draws per row, separated by commas; 64 to 4096 by doubling by default.")
 @click.option("--repeats", type=int, default=8, show_default=True, help="Runs from different seeds, for each.")
