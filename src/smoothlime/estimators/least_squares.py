@@ -49,7 +49,7 @@ class Sums:
 
     def __init__(self, rows: int, groups: int, d: int, *, is_shared: bool, is_weighted: bool = False) -> None:
         copies = 1 if is_shared else rows
-        self.values = ValueSums(rows, groups, has_tails=not is_weighted)
+        self.values = ValueSums(rows, groups, has_tails=True)
         self.cross = np.zeros((rows, groups, d))
         self.total = np.zeros((copies, groups, d))
         self.gram = np.zeros((copies, groups, d, d))
@@ -164,7 +164,7 @@ def estimate(sums: Sums, sizes: Array, factor: Factor, fitted: Fitted) -> Estima
         # what the line explains of the population and what it leaves: exact for linear models at any n
         variance=(fitted.scaled**2).sum(axis=1) + residual * n / (n - 1 - len(factor.free)),
         spread=np.sqrt(variance),
-        carriers=None if sums.values.tails is None else sums.values.carriers(sizes),
+        carriers=sums.values.carriers(sizes),
     )
 
 
