@@ -33,7 +33,7 @@ WORTH_KEEPING = 2**16
 WORTH_PINNING = 2**20
 """Numbers from which on memory is pinned: that takes milliseconds by itself."""
 
-WAITING = 2**14
+WAITING = 2**16
 """Outputs that may wait to be added up together with those of further rows: few large operations beat many small, until
 what waits keeps memory from being used again."""
 
