@@ -24,6 +24,13 @@ def beside(numbers: Any, array: Array) -> Any:
     return library(numbers).from_numpy(safe).to(numbers.device).expand(array.shape)
 
 
+def merge_groups(sums: Any) -> None:
+    """Sums (r, g, ...) of each two groups into the first half of them, in place; the others are emptied."""
+    half = sums.shape[1] // 2
+    sums[:, :half] = sums[:, 0::2] + sums[:, 1::2]
+    sums[:, half:] = 0.0
+
+
 def on_host(numbers: Any) -> Array:
     """The same numbers as an array."""
     return numbers if isinstance(numbers, np.ndarray) else np.asarray(numbers.cpu().numpy())

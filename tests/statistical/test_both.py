@@ -86,6 +86,12 @@ class TestCombination:
         np.testing.assert_allclose(said.sum(axis=1), 0, atol=1e-9)
         assert not np.allclose(said, gradients)
 
+    def test_lies_between_what_gradients_and_values_say(self):
+        half = np.random.default_rng(3).normal(size=(1, 8, 3))
+        gradients = np.concatenate([half, -half], axis=1)  # neither skewed nor off zero
+        np.testing.assert_allclose(combined(gradients, 3 * gradients), gradients)  # would want less than no weight
+        np.testing.assert_allclose(combined(gradients, gradients / 2), gradients / 2)  # would want twice all of it
+
     def test_leaves_values_out_that_say_something_else(self):
         rng = np.random.default_rng(2)
         gradients = rng.normal(size=(1, 16, 3))

@@ -14,8 +14,9 @@ from smoothlime.gradient_path import ahead
 from smoothlime.models import SumsGradients
 from smoothlime.models.from_torch import TorchModel
 from smoothlime.models.gradient_sums import first_few
+from smoothlime.models.torch_batches import over_draws
 from smoothlime.models.torch_groups import TorchSaid, make_room
-from smoothlime.models.torch_sums import TorchSums, over_draws
+from smoothlime.models.torch_sums import TorchSums
 
 X = np.random.default_rng(0).normal(size=(7, 4))
 EXACT = {"rtol": 1e-11, "atol": 1e-13}

@@ -6,11 +6,13 @@ import csv
 import importlib
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import click
 import numpy as np
 
 from .._optional import require
@@ -25,6 +27,41 @@ MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"})
 
 NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity)", re.IGNORECASE | re.ASCII)
 WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def subject_options(table: str, *, most: int | None) -> Callable[[Command], Command]:
+    """The options of every command that explains a model around the rows of a table, called `table` in their help."""
+    how_many: dict[str, Any] = {"help": "Use at most so many rows; all of them by default."}
+    if most is not None:
+        how_many = {"help": "Use at most so many rows.", "default": most, "show_default": True}
+    options = (
+        click.option("--path", help="Folder in which to look for the model's module."),
+        click.option("--columns", help="Columns to use, separated by commas; all of them by default."),
+        click.option("--rows", "most", type=int, **how_many),
+        click.option("--target", help="Output to explain: a name, a position, or 'predicted'."),
+        click.option(
+            "--output",
+            type=click.Choice(["probability", "margin"]),
+            default="probability",
+            show_default=True,
+            help="What of a classifier to explain; other models are taken as they are.",
+        ),
+        click.option(
+            "--sigma", type=float, default=0.5, show_default=True, help="In standard deviations of the table's columns."
+        ),
+        click.option("--background", help=f"File whose columns give the standard deviations instead of {table}'s."),
+        click.option("--raw-units", is_flag=True, help="Take --sigma in the units of the features instead."),
+        click.option("--fixed", help="Columns to hold fixed, separated by commas, besides those that hold no numbers."),
+    )
+
+    def add(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
 
 
 @dataclass(frozen=True, slots=True, eq=False)

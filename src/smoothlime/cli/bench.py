@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._inputs import ask, check_file
+from ._inputs import ask, check_file, subject_options
 
 if TYPE_CHECKING:
     from ..benchmark import Benchmark
@@ -26,23 +26,7 @@ PICTURES = (".svg", ".png", ".pdf")
 @click.option("--data", "table", required=True, help="Rows to explain: a CSV file with a header, or a Parquet file.")
 @click.option("-o", "--out", help="File for all numbers, .json; a table is printed in any case.")
 @click.option("--plot", help="File for a picture of error against evaluations: .svg, .png or .pdf.")
-@click.option("--path", help="Folder in which to look for the model's module.")
-@click.option("--columns", help="Columns to use, separated by commas; all of them by default.")
-@click.option("--rows", "most", type=int, default=4, show_default=True, help="Use at most so many rows.")
-@click.option("--target", help="Output to explain: a name, a position, or 'predicted'.")
-@click.option(
-    "--output",
-    type=click.Choice(["probability", "margin"]),
-    default="probability",
-    show_default=True,
-    help="What of a classifier to explain; other models are taken as they are.",
-)
-@click.option(
-    "--sigma", type=float, default=0.5, show_default=True, help="In standard deviations of the data's columns."
-)
-@click.option("--background", help="File whose columns give the standard deviations instead of those of --data.")
-@click.option("--raw-units", is_flag=True, help="Take --sigma in the units of the features instead.")
-@click.option("--fixed", help="Columns to hold fixed, separated by commas, besides those that hold no numbers.")
+@subject_options("--data", most=4)
 @click.option(
     "--method",
     "methods",

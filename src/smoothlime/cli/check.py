@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ._inputs import ask
+from ._inputs import ask, subject_options
 
 TRUSTED, DISAGREES, CANNOT_TELL = 0, 3, 4
 
@@ -22,23 +22,7 @@ TRUSTED, DISAGREES, CANNOT_TELL = 0, 3, 4
 )
 @click.argument("model")
 @click.argument("table")
-@click.option("--path", help="Folder in which to look for the model's module.")
-@click.option("--columns", help="Columns to use, separated by commas; all of them by default.")
-@click.option("--rows", "most", type=int, default=20, show_default=True, help="Use at most so many rows.")
-@click.option("--target", help="Output to explain: a name, a position, or 'predicted'.")
-@click.option(
-    "--output",
-    type=click.Choice(["probability", "margin"]),
-    default="probability",
-    show_default=True,
-    help="What of a classifier to explain; other models are taken as they are.",
-)
-@click.option(
-    "--sigma", type=float, default=0.5, show_default=True, help="In standard deviations of the table's columns."
-)
-@click.option("--background", help="File whose columns give the standard deviations instead of TABLE's.")
-@click.option("--raw-units", is_flag=True, help="Take --sigma in the units of the features instead.")
-@click.option("--fixed", help="Columns to hold fixed, separated by commas, besides those that hold no numbers.")
+@subject_options("TABLE", most=20)
 @click.option(
     "--range", "output_range", type=float, nargs=2, metavar="LOW HIGH", help="Lowest and highest output, e.g. 0 1."
 )

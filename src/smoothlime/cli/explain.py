@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ._inputs import ask, check_file
+from ._inputs import ask, check_file, subject_options
 from ._words import as_typed
 
 
@@ -19,17 +19,7 @@ from ._words import as_typed
 @click.argument("model")
 @click.argument("table")
 @click.option("-o", "--out", help="File to write, .json or .parquet; without it the explanations are printed.")
-@click.option("--path", help="Folder in which to look for the model's module.")
-@click.option("--columns", help="Columns to use, separated by commas; all of them by default.")
-@click.option("--rows", "most", type=int, help="Use at most so many rows; all of them by default.")
-@click.option("--target", help="Output to explain: a name, a position, or 'predicted'.")
-@click.option(
-    "--output",
-    type=click.Choice(["probability", "margin"]),
-    default="probability",
-    show_default=True,
-    help="What of a classifier to explain; other models are taken as they are.",
-)
+@subject_options("TABLE", most=None)
 @click.option(
     "--method",
     default="auto",
@@ -42,12 +32,6 @@ from ._words import as_typed
     show_default=True,
     help="How draws are placed: auto, iid, antithetic, orthogonal, sobol, aligned or aligned-pairs.",
 )
-@click.option(
-    "--sigma", type=float, default=0.5, show_default=True, help="In standard deviations of the table's columns."
-)
-@click.option("--background", help="File whose columns give the standard deviations instead of TABLE's.")
-@click.option("--raw-units", is_flag=True, help="Take --sigma in the units of the features instead.")
-@click.option("--fixed", help="Columns to hold fixed, separated by commas, besides those that hold no numbers.")
 @click.option(
     "--samples",
     "n_samples",

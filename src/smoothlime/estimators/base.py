@@ -16,6 +16,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
+from .._arrays import merge_groups
 from .._types import Array, Flags, Indices, Points
 from ..models.gradient_sums import Totals
 from ..neighbourhood import Factor
@@ -220,10 +221,9 @@ class ValueSums:
             self.pivot[rows] = values.mean(axis=(1, 2))
         centred = values - self.pivot[rows, None, None]
         self.first[rows, groups] += centred.sum(axis=2)
-        if self.tails is None:
-            self.second[rows] += np.einsum("rgb,rgb->r", centred, centred)
-            return centred
         self.second[rows] += np.einsum("rgb,rgb->r", centred, centred)
+        if self.tails is None:
+            return centred
         scaled = in_units(self.unit, rows, centred)
         squares = scaled * scaled
         self.tails[0, rows] += np.einsum("rgb,rgb->r", squares, scaled)
@@ -276,13 +276,6 @@ def carrying(second: Array, fourth: Array, n: float) -> Array:
     is_there = (second > 0) & (fourth > 0)
     scaled = np.where(is_there, second, 1.0) / np.sqrt(np.where(is_there, fourth, 1.0))
     return np.where(is_there, np.clip(scaled**2, 1.0, n), n)
-
-
-def merge_groups(sums: Array) -> None:
-    """Sums (r, g, ...) of each two groups into the first half of them, in place; the others are emptied."""
-    half = sums.shape[1] // 2
-    sums[:, :half] = sums[:, 0::2] + sums[:, 1::2]
-    sums[:, half:] = 0.0
 
 
 def leave_one_out(sums: Array) -> Array:

@@ -7,11 +7,12 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from .._arrays import merge_groups
 from .._types import Array, Indices
 from .._validate import check_choice
 from ..models.gradient_sums import SHORT, Totals, first_few
 from ..neighbourhood import Factor
-from .base import Batch, Estimate, GroupedDraws, Rows, ValueSums, merge_groups
+from .base import Batch, Estimate, GroupedDraws, Rows, ValueSums
 
 CONTROLS = ("none", "values")
 

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._arrays import merge_groups
 from .._types import Array, Indices, Points
 from ..alignment import Turns
 from ..designs import Chunk
 from ..normals import Run
-from .gradient_sums import SHORT, Totals, common_rows, first_few
+from .gradient_sums import Totals, common_rows, first_few
+from .torch_batches import Answer, Place, TorchBatch, over_draws
 from .torch_groups import TorchGroupSums
 from .torch_normals import normals
 
@@ -203,9 +205,7 @@ class TorchSums:
         self._add_waiting()
         totals = () if self.total is None else (self.total,)
         for sums in (*self.value_first, *self.value_second, *self.first, *self.cross, *totals):
-            half = sums.shape[1] // 2
-            sums[:, :half] = sums[:, 0::2] + sums[:, 1::2]
-            sums[:, half:] = 0.0
+            merge_groups(sums)
 
     def is_finite(self) -> bool:
         """Whether nothing that was added was infinite or NaN, by one sum over all of it; squares show no more."""
@@ -265,17 +265,17 @@ class TorchSums:
         rows, groups = slice(first.place.rows.start, last.place.rows.stop), first.place.groups
         steps = None
         if first.steps is not None:
-            steps = first.steps if self.is_shared else self._together([each.steps for each in self._waiting])
+            steps = first.steps if self.is_shared else self.together([each.steps for each in self._waiting])
             self._add_steps(rows, groups, steps)
-        self._add_values(rows, groups, first.place.b, self._together([each.out for each in self._waiting]), steps)
+        self._add_values(rows, groups, first.place.b, self.together([each.out for each in self._waiting]), steps)
         for i in range(len(self.first)):
-            total = self._at_home(self._together([each.sums[i] for each in self._waiting]))
+            total = self.at_home(self.together([each.sums[i] for each in self._waiting]))
             if self.free is not None:
-                self.unseen.add_(total[..., self._at_home(self.held)].sum())
-                total = total[..., self._at_home(self.free)]
+                self.unseen.add_(total[..., self.at_home(self.held)].sum())
+                total = total[..., self.at_home(self.free)]
             self.first[i][rows, groups].add_(total)
             if self.moments:
-                self.moments[i][:, rows].add_(self._together([each.moments[i] for each in self._waiting], axis=1))
+                self.moments[i][:, rows].add_(self.together([each.moments[i] for each in self._waiting], axis=1))
         self.is_begun[rows] = True
         self.some[rows] += first_few(first.place.b) * first.place.g
         self._waiting.clear()
@@ -284,14 +284,14 @@ class TorchSums:
         """Σ step by group, of steps (1 or r, b, g, f); those that rows share count with the first of the rows."""
         assert self.total is not None
         if not self.is_shared or rows.start == 0:
-            self.total[slice(1) if self.is_shared else rows, groups].add_(self._at_home(over_draws(steps)))
+            self.total[slice(1) if self.is_shared else rows, groups].add_(self.at_home(over_draws(steps)))
 
     def _add_values(self, rows: slice, groups: slice, b: int, out: Any, steps: Any = None) -> None:
         """Σ(f − pivot) and Σ(f − pivot)² by group, where f is a target's sum of outputs (n, k) by weight.
 
         And Σ step·(f − pivot), where steps (1 or r, b, g, f) are given.
         """
-        self.unseen.add_(self._at_home(out.sum()))  # a product with weight 0 may or may not see what is not finite
+        self.unseen.add_(self.at_home(out.sum()))  # a product with weight 0 may or may not see what is not finite
         r, g = rows.stop - rows.start, groups.stop - groups.start
         for i in range(len(self.first)):
             if self.common:
@@ -303,97 +303,21 @@ class TorchSums:
             if not self.is_begun[rows].all():
                 pivot.copy_(scalars.mean(dim=(1, 2)))
             centred = scalars - pivot.to(scalars.device, scalars.dtype).view(r, 1, 1)
-            self.value_first[i][rows, groups].add_(self._at_home(over_draws(centred)))
-            self.value_second[i][rows, groups].add_(self._at_home(over_draws(centred.square())))
+            self.value_first[i][rows, groups].add_(self.at_home(over_draws(centred)))
+            self.value_second[i][rows, groups].add_(self.at_home(over_draws(centred.square())))
             if steps is not None:
-                self.cross[i][rows, groups].add_(self._at_home(_products(centred, steps)))
+                self.cross[i][rows, groups].add_(self.at_home(_products(centred, steps)))
 
-    def _at_home(self, tensor: Any) -> Any:
+    def at_home(self, tensor: Any) -> Any:
         """A tensor where the sums are: almost always where it is."""
         return tensor if self.home == tensor.device else tensor.to(self.home)
 
-    def _together(self, tensors: list[Any], axis: int = 0) -> Any:
+    def together(self, tensors: list[Any], axis: int = 0) -> Any:
+        """Tensors one behind the other."""
         return tensors[0] if len(tensors) == 1 else self.torch.cat(tensors, dim=axis)
 
     def _positions(self, positions: Indices) -> Any:
         return self.torch.from_numpy(positions.astype(np.int64)).to(self.model.device)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TorchBatch:
-    """Points (r·b·g, d) on the device, and where their gradients belong."""
-
-    sums: TorchSums
-    place: Place
-    points: Any
-    steps: Any
-    """(1 or r, b, g, f) before they were turned, where products with them are wanted"""
-
-    def __len__(self) -> int:
-        """Count of points."""
-        return len(self.points)
-
-    def ask(self, part: slice) -> tuple[Any, list[Any]]:
-        """Outputs (n, k) at some of the points, and their gradients (n, d) for each target."""
-        sums, place = self.sums, self.place
-        points = self.points if part.stop - part.start == len(self) else self.points[part]
-        out, gradients = sums.model.outputs_and_gradients(points, sums.pulls(place.rows, place.b * place.g, part))
-        if out.untyped_storage().data_ptr() == points.untyped_storage().data_ptr():
-            out = out.clone()  # a module that hands its input on: the next batch is written over it
-        return (out if out.ndim == 2 else out[:, None]), gradients
-
-    def add(self, answers: Sequence[tuple[Any, list[Any]]]) -> None:
-        """Add up the gradients at all points over the draws of each group, and pass the sums on."""
-        sums, place = self.sums, self.place
-        out = sums._together([each for each, _ in answers])
-        found = [sums._together(list(parts)) for parts in zip(*(each for _, each in answers), strict=True)]
-        r, d = place.rows.stop - place.rows.start, self.points.shape[1]
-        by_draw = [each.reshape(r, place.b, place.g * d) for each in found]
-        totals = [over_draws(each).view(r, place.g, d) for each in by_draw]
-        few = [each[:, : first_few(place.b)].reshape(r, -1, d) for each in by_draw] if sums.moments else []
-        sums.add(Answer(place, out, totals, [self._moments(each) for each in few], self.steps))
-
-    def _moments(self, gradients: Any) -> Any:
-        """Σ∇f and Σ(∇f)² over some draws, (2, r, f), in float64."""
-        sums = self.sums
-        some = sums._at_home(gradients if sums.free is None else gradients[..., sums.free]).double()
-        return sums.torch.stack([some.sum(dim=1), some.square_().sum(dim=1)])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Place:
-    """The rows and groups that a batch belongs to, with b draws for each of g groups."""
-
-    rows: slice
-    groups: slice
-    b: int
-
-    @property
-    def g(self) -> int:
-        """How many groups."""
-        return self.groups.stop - self.groups.start
-
-    def is_followed_by(self, other: Place) -> bool:
-        """Whether the other holds the same draws of the rows that come next."""
-        return (self.groups, self.b, self.rows.stop) == (other.groups, other.b, other.rows.start)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Answer:
-    """What is kept of a batch: outputs (n, k), and for each target sums (r, g, d) and perhaps moments (2, r, f)."""
-
-    place: Place
-    out: Any
-    sums: list[Any]
-    moments: list[Any]
-    steps: Any
-
-
-def over_draws(terms: Any) -> Any:
-    """Sums of terms (r, b, ...) over b: in their own type over short runs, in float64 from run to run."""
-    if terms.shape[1] <= SHORT:
-        return terms.sum(dim=1)
-    return sum(run.sum(dim=1).double() for run in terms.split(SHORT, dim=1))
 
 
 def _products(centred: Any, steps: Any) -> Any:
