@@ -54,6 +54,22 @@ def assert_same():
     return lambda one, other: (_assert_same_array if isinstance(one, np.ndarray) else _assert_same)(one, other)
 
 
+@pytest.fixture(scope="session")
+def assert_honest():
+    """A check that repeats of one explanation, as rows, say no less error than they have, and that intervals hold."""
+
+    def check(e, truth):
+        actual, said = ((e.values - truth) ** 2).sum(axis=1), (e.standard_error**2).sum(axis=1)
+        scatter = np.hypot(actual.std(), said.std()) / np.sqrt(len(e))
+        assert said.mean() >= 0.9 * actual.mean() - 4 * scatter
+        lower, upper = e.interval()
+        # a true 95% would fall below this once in 10,000 tests
+        least = 0.95 - 4 * np.sqrt(0.95 * 0.05 / len(e))
+        assert ((lower <= truth) & (truth <= upper)).mean(axis=0).min() >= least
+
+    return check
+
+
 def _assert_same_array(a, b):
     """Equal bit for bit, of one type; NaN equals NaN, and 0 differs from −0."""
     assert (a is None) == (b is None)
