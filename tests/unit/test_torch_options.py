@@ -11,7 +11,7 @@ import torch
 import smoothlime as sl
 from smoothlime.errors import InvalidArgument, LostPrecision
 from smoothlime.models.evaluation import automatic_batch_size
-from smoothlime.models.from_torch import GRAPHICS_BATCH_BYTES, PROCESSOR_BATCH_BYTES, WORTH_COMPILING
+from smoothlime.models.from_torch import DENSE_BATCH_BYTES, GRAPHICS_BATCH_BYTES, PROCESSOR_BATCH_BYTES, WORTH_COMPILING
 
 X = np.random.default_rng(0).normal(size=(5, 16))
 
@@ -141,7 +141,7 @@ class TestDevice:
 
     def test_graphics_cards_are_given_more_points_at_once(self, monkeypatch):
         model = sl.as_model(network())
-        assert (model.batch_bytes, model.held_bytes, model.is_apart) == (PROCESSOR_BATCH_BYTES, None, False)
+        assert (model.batch_bytes, model.held_bytes, model.is_apart) == (DENSE_BATCH_BYTES, None, False)
         apple = dataclasses.replace(model, device=torch.device("mps"))
         assert (apple.batch_bytes, apple.held_bytes, apple.is_apart) == (GRAPHICS_BATCH_BYTES, None, True)
         monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(total_memory=2**35))
@@ -149,7 +149,10 @@ class TestDevice:
         assert (card.batch_bytes, card.held_bytes, card.is_apart) == (2**26, 2**31, True)
         float32 = np.dtype(np.float32)
         assert automatic_batch_size(15, float32) == 32_768
-        assert automatic_batch_size(15, float32, model) == 16_384
+        assert automatic_batch_size(16, float32, model) == 8_192  # with 64 + 64 + 2 numbers made of each point
         assert automatic_batch_size(15, float32, card) == 64 * 32_768
         assert automatic_batch_size(150_528, float32, card) == 64
         assert automatic_batch_size(150_528, float32, model) == 32
+        unknown = sl.as_model(torch.nn.Conv1d(1, 1, 1).eval())
+        assert unknown.batch_bytes == PROCESSOR_BATCH_BYTES
+        assert automatic_batch_size(15, float32, unknown) == 16_384

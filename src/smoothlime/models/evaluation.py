@@ -24,9 +24,11 @@ MOST_POINTS = 2**16
 
 
 def automatic_batch_size(d: int, dtype: np.dtype[Any], model: Model | None = None) -> int:
-    """Points per model call: a power of two, from d, the number format and the device alone, so that answers repeat."""
+    """Points per model call: a power of two, from d, the number format and the model alone, so that answers repeat."""
     batch_bytes = int(getattr(model, "batch_bytes", BATCH_BYTES))
-    fitting = batch_bytes // (d * dtype.itemsize) * (2 if d <= 32 else 1)  # small networks mind calls, not cache
+    made = int(getattr(model, "made", 0))
+    is_narrow = d <= 32 and not made  # small networks mind calls, not cache
+    fitting = batch_bytes // ((d + made) * dtype.itemsize) * (2 if is_narrow else 1)
     most = MOST_POINTS * batch_bytes // BATCH_BYTES
     return int(min(most, max(32, 2 ** int(np.log2(max(fitting, 1))))))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from .._optional import require
 from .._types import Array, Indices, Points
 from .._validate import check_choice
 from ..errors import InvalidArgument, ModelError
+from .torch_constant import constant
 from .torch_sums import TorchSums
 
 DETACHED = (
@@ -22,9 +24,9 @@ DETACHED = (
 )
 
 
-PROCESSOR_BATCH_BYTES = 2**19
-"""Points per call, by size: what is made of them on the way through a network is many times as large, and memory of
-several megabytes is fetched from the system anew for each call."""
+PROCESSOR_BATCH_BYTES, DENSE_BATCH_BYTES = 2**19, 5 * 2**20
+"""Points per call, by size: alone, where nobody knows what is made of them on the way, which may be many times as
+large; and with all that the dense layers of a network make of them. More would not stay in a processor's cache."""
 
 GRAPHICS_BATCH_BYTES = 2**26
 """Points per call of a network on another device: enough to keep it busy."""
@@ -57,6 +59,8 @@ class TorchModel:
     """A function of parameters and points, or None"""
     autocast: Any = None
     """Number type in which layers that bear it compute, or None"""
+    units: int = 0
+    """Outputs of all dense layers"""
     habits: set[str] = field(default_factory=set, compare=False)
     """WRITES once the module was seen to write into its input: only running it can tell"""
 
@@ -72,7 +76,14 @@ class TorchModel:
         """Size of the points that one call is best given."""
         if self.device.type == "cuda":
             return self._memory // BATCH_SHARE
-        return PROCESSOR_BATCH_BYTES if self.device.type == "cpu" else GRAPHICS_BATCH_BYTES
+        if self.device.type != "cpu":
+            return GRAPHICS_BATCH_BYTES
+        return DENSE_BATCH_BYTES if self.units else PROCESSOR_BATCH_BYTES
+
+    @property
+    def made(self) -> int:
+        """Numbers made of each point that share `batch_bytes` with it."""
+        return 0 if self.is_apart else self.units
 
     @property
     def is_apart(self) -> bool:
@@ -164,7 +175,8 @@ class TorchModel:
         is_shared: bool = True,
     ) -> TorchSums:
         """Empty sums of gradients around rows (r, d), on the device."""
-        return TorchSums(self, rows, free, weights, groups, moments=moments, slopes=slopes, is_shared=is_shared)
+        model = dataclasses.replace(self, module=constant(self.torch, self.module))
+        return TorchSums(model, rows, free, weights, groups, moments=moments, slopes=slopes, is_shared=is_shared)
 
     def _tensor(self, array: Any) -> Any:
         contiguous = np.ascontiguousarray(array, dtype=self.dtype)
@@ -223,6 +235,7 @@ def from_torch(
         outputs=outputs,
         compiled=_compile(torch, module, compiled),
         autocast=None if autocast is None else getattr(torch, autocast),
+        units=sum(part.out_features for part in module.modules() if isinstance(part, torch.nn.Linear)),
     )
 
 
