@@ -5,10 +5,10 @@ Everything else is measured beside it in the same rounds, by the clock on the wa
 as a ratio to it: the median over rounds, and the interquartile range.
 
 - pictures: a network like ResNet-50 and one like ViT-B/16, with random weights, 3 × 224 × 224 pixels as 150,528
-  features, 1 row × 256 draws. Also in bfloat16 (with its error beside float32) and compiled, each beside the bare
-  network in the same form.
+  features, 1 row × 256 and × 1,024 draws. With 256 also in bfloat16 (with its error beside float32), and with both
+  compiled, each beside the bare network in the same form.
 - rows: a 15-10-10-2 ELU network, 100,000 rows × 64 draws; one: the same, 1 row × 1,024 draws.
-- captum's NoiseTunnel over Saliency with as many draws, where captum is installed.
+- captum's NoiseTunnel over Saliency with as many draws, where captum is installed; of 100,000 rows only 1,000.
 
 Without a graphics card everything is tiny, nothing is compiled, and it only shows that it runs: the numbers mean
 nothing. Some of the cases alone go to a file of their own.
@@ -54,6 +54,7 @@ HAS_CARD = torch.cuda.is_available()
 DEVICE = torch.device("cuda" if HAS_CARD else "cpu")
 SIGMA, TARGET, SEED, DESIGN = 0.3, 1, 0, "antithetic"
 BARE = "bare network"
+FEW_ROWS = 1_000
 
 Job = Callable[[], Any]
 
@@ -68,14 +69,14 @@ class Sizes:
     depth: int = 12
     dim: int = 768
     classes: int = 1_000
-    draws: int = 256
+    draws: tuple[int, ...] = (256, 1_024)
     picture_batches: tuple[int, ...] = (32, 64, 128, 256)
     rows: int = 100_000
     row_batches: tuple[int, ...] = (2**17, 2**19, 2**20, 2**21, 2**22)
 
 
 FULL = Sizes()
-TINY = Sizes(32, (1, 1, 1, 1), 8, 2, 32, 10, 32, (8, 32), 500, (2**12, 2**14))
+TINY = Sizes(32, (1, 1, 1, 1), 8, 2, 32, 10, (32, 64), (8, 32), 500, (2**12, 2**14))
 
 
 def clock() -> float:
@@ -224,42 +225,70 @@ def pictures(name: str, network: Any, sizes: Sizes, options: argparse.Namespace)
     """One row of a network of pictures, in float32, in bfloat16 and compiled."""
     net, d = made(network, sizes), 3 * sizes.side**2
     x = np.random.default_rng(SEED).normal(size=(1, d))
-    points = torch.randn(sizes.draws, d, device=DEVICE)
-    facts = {"rows": 1, "draws": sizes.draws, "features": d}
-    size = fastest(lambda size: bare(net, points, size), sizes.picture_batches, 3, clock)
-    jobs: dict[str, Job | None] = {
-        BARE: bare(net, points, size),
-        "explain": explain(net, x, sizes.draws),
-        "explain, the same batches": explain(net, x, sizes.draws, batch_size=size),
-        "explain, iid": explain(net, x, sizes.draws, design="iid"),
-        "captum": captum(net, x, sizes.draws, size),
-    }
-    records = timed(name, jobs, options.rounds, batch_size=size, **facts)
-    show_profile(jobs["explain"], options)
+    points = torch.randn(max(sizes.draws), d, device=DEVICE)
+    size = fastest(lambda size: bare(net, points[: min(sizes.draws)], size), sizes.picture_batches, 3, clock)
+    records = []
+    for draws in sizes.draws:
+        facts = {"batch_size": size, "rows": 1, "draws": draws, "features": d}
+        jobs: dict[str, Job | None] = {
+            BARE: bare(net, points[:draws], size),
+            "explain": explain(net, x, draws),
+            "explain, the same batches": explain(net, x, draws, batch_size=size),
+            "explain, iid": explain(net, x, draws, design="iid"),
+            "captum": captum(net, x, draws, size),
+        }
+        records += timed(name, jobs, options.rounds, **facts)
+        show_profile(jobs["explain"], options)
+    records += roughly(name, net, x, points[: min(sizes.draws)], size, options)
+    if options.compile and HAS_CARD:
+        records += translated(name, net, x, points, size, sizes, options)
+    return records
 
-    half = sl.as_model(net, autocast="bfloat16")
-    jobs = {
-        BARE: bare(net, points, size, torch.bfloat16),
-        "explain": explain(half, x, sizes.draws, batch_size=size),
-    }
-    rough, exact = jobs["explain"](), explain(net, x, sizes.draws)()  # type: ignore[misc]  # they are there
+
+def roughly(
+    name: str, net: nn.Module, x: np.ndarray, points: torch.Tensor, size: int, options: argparse.Namespace
+) -> list[dict[str, Any]]:
+    """The same in bfloat16, with its error."""
+    half, draws = sl.as_model(net, autocast="bfloat16"), len(points)
+    ours = explain(half, x, draws, batch_size=size)
+    rough, exact = ours(), explain(net, x, draws)()
     error = float(np.linalg.norm(rough.values - exact.values) / np.linalg.norm(exact.values))
     in_errors = float(np.median(np.abs(rough.values - exact.values) / exact.standard_error))
     print(f"{name}, bfloat16: slopes differ by {error:.2%}, the median by {in_errors:.2g} standard errors")
-    kept = {"relative_error": error, "median_error_in_standard_errors": in_errors}
-    records += timed(f"{name}, bfloat16", jobs, options.rounds, batch_size=size, **facts, **kept)
+    facts = {"batch_size": size, "rows": 1, "draws": draws, "features": x.shape[1]}
+    facts |= {"relative_error": error, "median_error_in_standard_errors": in_errors}
+    return timed(
+        f"{name}, bfloat16",
+        {BARE: bare(net, points, size, torch.bfloat16), "explain": ours},
+        options.rounds,
+        **facts,
+    )
 
-    if options.compile and HAS_CARD:
-        frozen = copy.deepcopy(net).requires_grad_(False)  # else a compiled pass works out weight gradients too
-        jobs = {
-            BARE: bare(torch.compile(frozen), points, size),
-            "explain": explain(sl.as_model(net, compile=True), x, sizes.draws, batch_size=size),
+
+def translated(
+    name: str,
+    net: nn.Module,
+    x: np.ndarray,
+    points: torch.Tensor,
+    size: int,
+    sizes: Sizes,
+    options: argparse.Namespace,
+) -> list[dict[str, Any]]:
+    """The same compiled, beside the bare network in both forms."""
+    frozen = copy.deepcopy(net).requires_grad_(False)  # else a compiled pass works out weight gradients too
+    quick, model, records = torch.compile(frozen), sl.as_model(net, compile=True), []
+    start = clock()
+    explain(model, x, min(sizes.draws), batch_size=size)()
+    first = clock() - start
+    print(f"{name}, compiled: the first call took {first:.1f} s")
+    for draws in sizes.draws:
+        facts = {"batch_size": size, "rows": 1, "draws": draws, "features": x.shape[1], "first_call": first}
+        jobs: dict[str, Job | None] = {
+            BARE: bare(quick, points[:draws], size),
+            "bare network, not compiled": bare(net, points[:draws], size),
+            "explain": explain(model, x, draws, batch_size=size),
         }
-        start = clock()
-        jobs["explain"]()  # type: ignore[misc]  # it is there
-        first = clock() - start
-        print(f"{name}, compiled: the first call took {first:.1f} s")
-        records += timed(f"{name}, compiled", jobs, options.rounds, batch_size=size, first_call=first, **facts)
+        records += timed(f"{name}, compiled", jobs, options.rounds, **facts)
     return records
 
 
@@ -270,12 +299,13 @@ def tables(name: str, rows: int, draws: int, sizes: Sizes, options: argparse.Nam
     points = torch.randn(rows * draws, 15, device=DEVICE)
     batches = [size for size in sizes.row_batches if size <= rows * draws] or [rows * draws]
     size = fastest(lambda size: bare(net, points, size), batches, 3, clock)
-    jobs = {
+    jobs: dict[str, Job | None] = {
         BARE: bare(net, points, size),
         "explain": explain(net, x, draws),
         "explain, the same batches": explain(net, x, draws, batch_size=size),
-        "captum": captum(net, x, draws, size),
     }
+    # captum takes minutes for all of many rows
+    jobs["captum" if rows <= FEW_ROWS else f"captum, {FEW_ROWS:,} rows"] = captum(net, x[:FEW_ROWS], draws, size)
     records = timed(name, jobs, options.rounds, batch_size=size, rows=rows, draws=draws, features=15)
     show_profile(jobs["explain"], options)
     return records

@@ -279,18 +279,21 @@ def overhead_short(records: Sequence[Record]) -> str:
 
 
 def gpu(records: Sequence[Record]) -> str:
-    """Time of `explain` on a graphics card over that of the bare network in the same form."""
+    """Time of `explain` on a graphics card over that of the bare network in the same form, and captum's."""
     lines = []
-    for (case,) in groups(records, "case"):
-        found = {each["name"]: each for each in of(records, case=case)}
-        bare, ours = found["bare network"], found["explain"]
+    for case, draws in groups(records, "case", "draws"):
+        found = {each["name"]: each for each in of(records, case=case, draws=draws)}
+        bare, ours, captum = found["bare network"], found["explain"], found.get("captum")
+        plain = found.get("bare network, not compiled", bare)
         lines.append(
             (
-                case, f"{bare['rows']:,} × {bare['draws']:,}", f"{bare['seconds_median'] * 1e3:.3g}",
+                case, f"{bare['rows']:,} × {draws:,}", f"{bare['seconds_median'] * 1e3:.3g}",
                 f"{ours['seconds_median'] * 1e3:.3g}", _ratio(ours["ratio_median"]),
+                _ratio(ours["seconds_median"] / plain["seconds_median"]) if plain is not bare else "",
+                _ratio(captum["ratio_median"]) if captum else "",
             )
         )  # fmt: skip
-    heads = ("network", "rows × draws", "bare, ms", "`explain`, ms", "÷ bare")
+    heads = ("network", "rows × draws", "bare, ms", "`explain`, ms", "÷ bare", "÷ bare, not compiled", "captum ÷ bare")
     return f"{markdown(heads, lines)}\n\nOn one {records[0]['card']}, float32 unless it says otherwise."
 
 

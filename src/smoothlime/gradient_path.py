@@ -88,7 +88,8 @@ def add_draws(
     is_paired, is_shared = source.streams[0].is_paired, source.job.is_shared
     made = _make(state, evaluation, chunks, source.streams, rows, is_shared=is_shared)
     are_many = len(chunks) > 1 or not is_shared
-    with closing(ahead(made) if sums.is_apart and are_many else made) as works:
+    is_made_here = are_many and not _is_drawn_there(state, chunks[0], source.streams[:1])
+    with closing(ahead(made) if sums.is_apart and is_made_here else made) as works:
         for work in works:
             if work.runs:
                 steps = sums.draw(work.runs, work.chunk, state.factor.lower, is_paired=is_paired)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -67,9 +68,11 @@ class Job:
         return self.layout(self.stopping.looks[0]).groups
 
     def repeat(self) -> None:
-        """Ask once more for what is still to be repeated."""
+        """Ask once more for what is still to be repeated, beside what the device is doing."""
+        aside = getattr(self.evaluation.model, "aside", nullcontext)
         while self.to_repeat:
-            self.evaluation.check_repeatable(self.rows.astype(self.dtype), self.to_repeat.pop(), row_name)
+            with aside():  # the weights are there: the first answers were waited for
+                self.evaluation.check_repeatable(self.rows.astype(self.dtype), self.to_repeat.pop(), row_name)
 
     def streams(self, rows: Indices) -> list[Stream]:
         """One sequence of draws for all rows, or one for each."""

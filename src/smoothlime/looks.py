@@ -30,12 +30,18 @@ class Found:
     """What has been found of each row and target, filled in as rows stop."""
 
     def __init__(self, rows: int, groups: int, d: int) -> None:
+        self._shape = rows, groups, d
         self.n = np.zeros(rows, dtype=np.intp)
-        self.values, self.standard_error, self.resolution = np.zeros((3, rows, d))
-        self.said: Any = np.zeros((rows, groups, d))  # or Elsewhere
-        self.sizes = np.zeros((rows, groups))
+        self.said: Any = None  # or an array (rows, groups, d), or Elsewhere
         self.selected: Array | None = None
         self.directions: Array | None = None
+
+    def _make_room(self) -> None:
+        """Arrays to be filled part by part: not needed, and not paid for, where all rows come at once."""
+        rows, groups, d = self._shape
+        self.values, self.standard_error, self.resolution = np.zeros((3, rows, d))
+        self.said = np.zeros((rows, groups, d))
+        self.sizes = np.zeros((rows, groups))
         self.smoothed, self.radius, self.fidelity, self.freedom = np.full((4, rows), np.nan)
         self.converged = np.zeros(rows, dtype=np.bool_)
 
@@ -61,12 +67,14 @@ class Found:
         self.n[where] = look.n
         if estimate.selected is not None:
             if self.selected is None:
-                self.selected = np.full_like(self.values, np.nan)
+                self.selected = np.full((self._shape[0], self._shape[2]), np.nan)
             self.selected[where] = estimate.selected[rows]
         is_all = isinstance(rows, slice) and rows.stop - rows.start == len(self.n)
-        if is_all and groups.said.shape == self.said.shape:  # nothing has to be copied, or fetched
+        if is_all and groups.said.shape == self._shape:  # nothing has to be copied, or fetched
             vars(self).update(by_row, said=groups.said, sizes=groups.sizes)
             return
+        if self.said is None:
+            self._make_room()
         for name, numbers in by_row.items():
             getattr(self, name)[where] = numbers[rows]
         pseudo = groups.pseudo[rows]

@@ -71,9 +71,10 @@ class Evaluation:
 
         Nor one that still writes into its points now: those that were seen to are given copies by now, or all along.
         """
-        given = points.copy()
+        is_apart = getattr(self.model, "is_apart", False)  # it has points of its own, on its device
+        given = points if is_apart else points.copy()
         again = self.values(given, where)
-        if self._is_tidy and not np.array_equal(given, points, equal_nan=True):
+        if self._is_tidy and not is_apart and not np.array_equal(given, points, equal_nan=True):
             msg = (
                 "the model writes into its input unseen (through x.data?), so its gradients would not be those of its"
                 " outputs. Let it work on a copy: x = x.clone()"

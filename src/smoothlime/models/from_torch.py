@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, ClassVar
@@ -134,6 +134,11 @@ class TorchModel:
             self.habits.add(WRITES)
         return out
 
+    def aside(self) -> AbstractContextManager[Any]:
+        """What is asked within does not wait for what the device was given before, but is done beside it."""
+        cuda = self.torch.cuda
+        return cuda.stream(cuda.Stream(self.device)) if self.device.type == "cuda" else nullcontext()
+
     def values_and_gradients(self, points: Points, weights: Any) -> tuple[Any, Any]:
         """Outputs (n, k) and the gradient of their weighted sum, (n, d)."""
         out, (gradient,) = self.outputs_and_gradients(self._tensor(points), [self._tensor(weights)])
@@ -175,7 +180,8 @@ class TorchModel:
         is_shared: bool = True,
     ) -> TorchSums:
         """Empty sums of gradients around rows (r, d), on the device."""
-        model = dataclasses.replace(self, module=constant(self.torch, self.module))
+        # a graphics card gains nothing by it
+        model = self if self.is_apart else dataclasses.replace(self, module=constant(self.torch, self.module))
         return TorchSums(model, rows, free, weights, groups, moments=moments, slopes=slopes, is_shared=is_shared)
 
     def _tensor(self, array: Any) -> Any:
@@ -269,11 +275,13 @@ def _writes(points: Any) -> int:
 def _check_evaluation_mode(module: Any) -> None:
     """Dropout and batch norm in training mode make an answer depend on chance or on its neighbours in a batch."""
     for name, part in module.named_modules():
+        if not part.training:
+            continue
         kind = type(part)
         home = next((cls.__module__ for cls in kind.__mro__ if cls.__module__.startswith("torch.nn.modules")), "")
         drops = isinstance(getattr(part, "dropout", None), int | float) and part.dropout > 0
         moody = home.endswith((".dropout", ".batchnorm")) or kind.__name__ == "RReLU" or drops
-        if part.training and moody:
+        if moody:
             where = f" (at {name!r})" if name else ""
             msg = (
                 f"the network has a {kind.__name__}{where} in training mode, so its answers depend on chance or on"

@@ -97,6 +97,7 @@ class TorchSums:
         self.unseen = zeros()  # sums that nobody wants, but they must be finite: other outputs, features held fixed
         self.is_begun = np.zeros(r, dtype=np.bool_)
         self.some = np.zeros(r, dtype=np.intp)
+        self._scale: Any = None
         self._pulls: list[Any] = []
         self._waiting: list[Answer] = []
         self._space = self.rows.new_empty(0)
@@ -120,12 +121,14 @@ class TorchSums:
 
     def draw(self, runs: Sequence[Run], chunk: Chunk, scale: Array, *, is_paired: bool = False) -> Any:
         """Steps (s, b, g, f) on the device, one run of draws for each stream."""
-        by_feature = self.torch.from_numpy(scale).to(self.model.device)
+        if self._scale is None:  # a transfer from common memory waits for all the device was given before
+            self._scale = self.torch.from_numpy(scale).to(self.model.device)
         steps = []
         for run in runs:
             z = chunk.by_turn(normals(self.torch, run, self.model.device).view(-1, len(scale)))
-            steps.append((z * by_feature).to(self._native).reshape(-1, *z.shape[-2:]))
-        return self._paired(self.torch.stack(steps), is_paired=is_paired)
+            steps.append((z * self._scale).to(self._native).reshape(-1, *z.shape[-2:]))
+        made = steps[0][None] if len(steps) == 1 else self.torch.stack(steps)
+        return self._paired(made, is_paired=is_paired)
 
     def stage(self, shape: tuple[int, ...]) -> Staged:
         """Space on the host, pinned where a graphics card is to fetch much from it while others work."""
