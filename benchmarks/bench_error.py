@@ -251,9 +251,9 @@ def main() -> None:
     for workload in workloads.hard_functions():
         for variance in variances:
             field = contestants(workload, variance)
-            records += records_of(
-                workload, variance, measure(workload, variance, field, WORST_DRAWS, 8 if quick else WORST_SEEDS)
-            )
+            found = measure(workload, variance, field, WORST_DRAWS, 8 if quick else WORST_SEEDS)
+            # these numbers of draws are too far apart to tell the evaluations to an error
+            records += [each for each in records_of(workload, variance, found) if each["what"] != "evaluations"]
     facts = machine("torch", "captum", "lime", "scikit-learn", "xgboost-cpu") | {"seed": workloads.SEED}
     publish("error", records, facts, shown(records), quick=quick)
 
