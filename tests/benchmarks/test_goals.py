@@ -248,3 +248,15 @@ class TestCommitted:
         first, *others = committed["intervals"]
         spoilt = [first | {"worst": 0.89}, *others]
         assert judge(goals, {**committed, "intervals": spoilt}, "intervals that hold") == ("no", "no")
+
+    def test_the_table_shows_the_worst_case_and_names_what_is_missing(self, goals, committed):
+        few = without(committed, "trees", what="threads", model="random forest")
+        slow = [
+            each | {"ratio_median": 9.0} if each["network"] == "64-128-128-2" else each
+            for each in committed["overhead"]
+        ]
+        lines = goals.table({**few, "overhead": slow}).splitlines()
+        (threads,) = [line for line in lines if "two threads" in line]
+        assert "not measured: random forest" in threads
+        (overhead,) = [line for line in lines if "batched gradients" in line]
+        assert "| 9× | 64-128-128-2 |" in overhead
