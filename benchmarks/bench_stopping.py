@@ -13,6 +13,9 @@ over those of an oracle that knows the true standard error, uses the same t-radi
 converged, where the oracle needs more than the first look. The naive rule stops at 16, 32, ... draws as soon as
 1.96 standard errors are small enough.
 
+What planning the looks costs is measured beside it: the same draws at the same looks, each of which may miss with all
+of δ instead of its share δ/K. Naive looks are fewer draws, and more misses.
+
 The second table is of certified radii: misses and looseness, the radius over the 95% quantile of the true error.
 
     python benchmarks/bench_stopping.py
@@ -30,11 +33,15 @@ import numpy as np
 from scipy.stats import t as student
 
 import smoothlime as sl
+from smoothlime.explain import prepare
+from smoothlime.settings import Settings
 from smoothlime.testing import Absolute, Probit, Profile, Relu, RidgeFunction, Sine, Step
 from smoothlime.uncertainty.jackknife import standard_error
 from smoothlime.uncertainty.stopping import plan_looks
 
 RTOL, CAP, CONFIDENCE = 0.1, 8_192, 0.95
+DELTA = 0.05
+"""Chance of a miss, 1 - CONFIDENCE."""
 DEFAULT_CAP = 100_000
 REPEATS = {1: 1_000, 5: 1_000, 16: 1_000, 64: 200}
 AROUND = sl.Neighbourhood(1.0)
@@ -89,13 +96,10 @@ def measure(
     name: str, function: RidgeFunction, d: int, method: Any, design: str, cap: int = CAP, most: int = 1_000
 ) -> dict[str, Any]:
     rows = np.zeros((min(REPEATS[d], most), d))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", sl.errors.NotConverged)
-        e = sl.explain(function, rows, method=method, design=design, rtol=RTOL, max_samples=cap, draws="independent")
-    design = e.design
-    errors = np.linalg.norm(e.values - function.slopes(rows[:1], AROUND), axis=1)
-    converged = int(e.converged.sum())
-    missed = int((errors[e.converged] > promised(function, d)).sum())
+    e = stopped(function, rows, method, design, cap, CONFIDENCE)
+    naive = stopped(function, rows, method, design, cap, 1 - looks_of(function, d, method, design, cap) * DELTA)
+    design, limit = e.design, promised(function, d)
+    missed, naive_missed = (misses(each, function, limit) for each in (e, naive))
     oracle = None if e.design in ("sobol", "aligned") or cap != CAP else oracle_draws(function, d, method, design)
     return {
         "case": name,
@@ -103,12 +107,37 @@ def measure(
         "method": "clime with curves" if isinstance(method, sl.CLime) else method,
         "design": design,
         "runs": len(rows),
-        "converged": converged,
+        "converged": int(e.converged.sum()),
         "missed": missed,
         "mean_draws": float(e.n_samples.mean()),
+        "naive_converged": int(naive.converged.sum()),
+        "naive_missed": naive_missed,
+        "naive_draws": float(naive.n_samples.mean()),
         "cap": cap,
         "oracle_draws": oracle,
     }
+
+
+def stopped(function: RidgeFunction, rows: np.ndarray, method: Any, design: str, cap: int, confidence: float) -> Any:
+    """Rows drawn until they are good enough, or to the cap."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sl.errors.NotConverged)
+        return sl.explain(
+            function, rows, method=method, design=design, rtol=RTOL, max_samples=cap, confidence=confidence,
+            draws="independent",
+        )  # fmt: skip
+
+
+def looks_of(function: RidgeFunction, d: int, method: Any, design: str, cap: int) -> int:
+    """K, the number of looks that are planned: with confidence 1 - Kδ each of them may miss with all of δ."""
+    job = prepare(function, np.zeros((1, d)), Settings(rtol=RTOL, max_samples=cap), method=method, design=design)
+    return len(job.stopping.looks)
+
+
+def misses(e: Any, function: RidgeFunction, limit: float) -> int:
+    """Rows that say they have converged and are further off than promised."""
+    errors = np.linalg.norm(e.values - function.slopes(np.zeros((1, e.values.shape[1])), AROUND), axis=1)
+    return int((errors[e.converged] > limit).sum())
 
 
 def naive(name: str, function: RidgeFunction, d: int) -> dict[str, Any]:
@@ -119,6 +148,7 @@ def naive(name: str, function: RidgeFunction, d: int) -> dict[str, Any]:
     draws = np.full(len(rows), CAP)
     for n in 16 * 2 ** np.arange(10):
         e = sl.explain(function, rows, method="smoothgrad", design="iid", n_samples=int(n), draws="independent")
+        assert e.groups is not None
         bar = 1.96 * np.linalg.norm(standard_error(e.groups.pseudo, e.groups.sizes), axis=1)
         newly = np.isnan(error) & (bar <= RTOL * np.linalg.norm(e.values, axis=1))
         error[newly] = np.linalg.norm(e.values[newly] - truth, axis=1)
@@ -191,7 +221,7 @@ def main() -> None:
     path = write_lines("stopping", [{**facts, **record} for record in (*stops, *bounds)])
 
     print(f"\nrtol {RTOL}, at most {CAP:,} draws, {CONFIDENCE:.0%} confidence; commit {facts['commit']}\n")
-    header = ("case", "d", "method", "converged", "missed", "mean draws", "÷ oracle")
+    header = ("case", "d", "method", "converged", "missed", "mean draws", "÷ naive looks", "÷ oracle")
     print(
         markdown(
             header,
@@ -205,6 +235,7 @@ def main() -> None:
                     f"{record['converged'] / record['runs']:.0%}",
                     share(record),
                     f"{record['mean_draws']:,.0f}",
+                    f"{record['mean_draws'] / record['naive_draws']:.2f}" if "naive_draws" in record else "",
                     f"{record['mean_draws'] / record['oracle_draws']:.1f}"
                     if record["oracle_draws"] and 256 < record["oracle_draws"] < CAP / 2
                     else "",

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import goals
 import tables
 
 PAGES = ("README.md", "docs/benchmarks.md")
@@ -35,6 +36,8 @@ TABLES: dict[str, tuple[str, Callable[[Sequence[Any]], str]]] = {
     "gpu": ("gpu", tables.gpu),
 }
 """Name of a table to the benchmark whose results it shows, and how."""
+GOALS = "goals"
+"""The table that is made from the results of several benchmarks."""
 
 MARKED = re.compile(
     r"(<!-- table (?P<name>[\w-]+): made by benchmarks/into_docs\.py -->\n)(?P<text>.*?)(<!-- end of table -->)", re.S
@@ -43,6 +46,9 @@ MARKED = re.compile(
 
 def made(name: str) -> str:
     """The table with that name, and where its numbers come from."""
+    if name == GOALS:
+        results = goals.read()
+        return f"\n{goals.table(results)}\n\n{goals.sources(results)}\n\n"
     benchmark, make = TABLES[name]
     records = read_lines(benchmark)
     return f"\n{make(records)}\n\n{source(benchmark, records[0])}\n\n"
@@ -62,8 +68,8 @@ def filled(text: str) -> tuple[str, list[str]]:
     stale = []
 
     def fresh(match: re.Match[str]) -> str:
-        if match["name"] not in TABLES:
-            sys.exit(f"there is no table {match['name']!r}; there are {', '.join(TABLES)}")
+        if match["name"] not in (*TABLES, GOALS):
+            sys.exit(f"there is no table {match['name']!r}; there are {', '.join((*TABLES, GOALS))}")
         content = made(match["name"])
         if content != match["text"]:
             stale.append(match["name"])
