@@ -31,7 +31,7 @@ OTHERS = {"runs": (8, 32), "directions": (1, 3, 10), "pilot": (8, 32)}
 PLACES = {
     "runs": ((designs, "PARTS"),),
     "directions": ((alignment, "DIRECTIONS"),),
-    "pilot": ((alignment, "PILOT"),),
+    "pilot": ((alignment, "PILOTS"),),
     "pilot of values": ((alignment, "VALUE_PILOTS"),),
     "skewness": ((both, "SKEWED"),),
 }
@@ -42,7 +42,7 @@ def instead(what: str, value: Any) -> Iterator[None]:
     """The library with another constant."""
     before = [getattr(module, name) for module, name in PLACES[what]]
     for module, name in PLACES[what]:
-        setattr(module, name, value)
+        setattr(module, name, (value, value) if what == "pilot" else value)
     try:
         yield
     finally:

@@ -16,11 +16,12 @@ from ._parallel import in_parts, threads
 from ._types import Array, Indices
 from .neighbourhood import Factor
 
-PILOT = 16
-"""Draws of a pilot that asks for gradients, in pairs z, −z."""
+PILOTS = (12, 16)
+"""Draws of a pilot that asks for gradients, in pairs z, −z: below 128 draws, and else."""
 
-VALUE_PILOTS = (4, 8, 16)
-"""Draws of a pilot that asks for values, each with a step along every axis: the more, the larger the budget is."""
+VALUE_PILOTS = (2, 8, 16)
+"""Draws of a pilot that asks for values, in pairs, each with a step along every axis: fewest, where nobody knows how
+many draws will follow, and most."""
 
 STEP = 0.5
 """Length of those steps, in units of draws: long enough to see the jumps of trees."""
@@ -60,9 +61,9 @@ def pilot_count(needs: str, d: int, n: int | None) -> int:
 
     Asking for values costs d + 1 points each, of which about an eighth of the draws are spent, within limits.
     """
-    few, middle, many = VALUE_PILOTS
     if needs == "gradients":
-        return PILOT
+        return PILOTS[n is None or n >= 128]
+    few, middle, many = VALUE_PILOTS
     if n is None:
         return middle
     return int(np.clip(2 ** np.round(np.log2(n / (8 * (d + 1)))), few, many))

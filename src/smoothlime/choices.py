@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ._validate import check_choice, check_number, check_range
-from .alignment import pilot_size
 from .curves import MANY_DRAWS
 from .designs import DESIGNS, SOBOL_FEATURES
 from .errors import InvalidArgument, WrongType
@@ -21,10 +20,14 @@ BASIS_FEATURES = 1_024
 """Up to here a random orthonormal basis costs less than the model calls along it."""
 
 ALIGNED_FEATURES = {"gradients": 1_024, "values": 128}
-"""Up to here draws are turned to where the model varies most. A pilot of values costs four points a feature or more."""
+"""Up to here draws are turned to where the model varies most. A pilot of values costs two points a feature or more."""
 
 ALIGNED_DRAWS = {"gradients": 64, "values": 256}
 """From here on they are turned: with fewer, a pilot costs more than it gains."""
+
+ALIGNED_SHARE = 12
+"""And from as many for each feature, where a pilot asks for values: with fewer, differences reached the same error on
+30 features for less."""
 
 UNPAIRED_FEATURES = 16
 """Up to here curves are fitted to points of one net, of which curves of even degree take up most of what is even in a
@@ -159,10 +162,7 @@ def _needs_turns(method: Estimator) -> bool:
 
 
 def _can_align(method: Estimator, d: int, n: int | None, most: int | None = None) -> bool:
-    """Whether n draws, or as many as it takes up to `most`, are enough for a pilot to be worth its price.
-
-    With fewer than three times its size, differences reached the same error on 30 features for less.
-    """
+    """Whether n draws, or as many as it takes up to `most`, are enough for a pilot to be worth its price."""
     if "aligned" not in method.designs or getattr(method, "ridge", False) or d > ALIGNED_FEATURES[method.needs]:
         return False
     fewest = method.fewest(d, is_paired=False)
@@ -170,7 +170,8 @@ def _can_align(method: Estimator, d: int, n: int | None, most: int | None = None
         fewest = MANY_DRAWS  # before curves are fitted to them, pairs are no better than those of differences
     if n is None:
         return most is None or most >= max(FIRST_LOOK, fewest)
-    return n >= max(ALIGNED_DRAWS[method.needs], 3 * pilot_size(method.needs, d, n), fewest)
+    share = ALIGNED_SHARE * (d + 1) if method.needs == "values" else 0
+    return n >= max(ALIGNED_DRAWS[method.needs], share, fewest)
 
 
 def _listed() -> str:

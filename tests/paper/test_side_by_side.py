@@ -8,7 +8,7 @@ import torch
 from scipy.stats import spearmanr
 
 import smoothlime as sl
-from smoothlime.alignment import PILOT
+from smoothlime.alignment import PILOTS
 from smoothlime.designs import DESIGNS
 from smoothlime.errors import SmoothlimeError
 from smoothlime.paper.peers import BACKGROUND, everyone, global_seed, pose
@@ -121,7 +121,7 @@ def test_kernel_shap_with_every_coalition_has_no_chance_left():
 
 def test_evaluations_are_those_that_reach_the_network(bent):
     data, points, *_ = bent
-    ours = [DESIGNS["aligned"].whole(150, 8) + PILOT + 2, DESIGNS["orthogonal"].whole(150, 8) + 2]
+    ours = [DESIGNS["aligned"].whole(150, 8) + PILOTS[1] + 2, DESIGNS["orthogonal"].whole(150, 8) + 2]
     assert data["evaluations"] == [1, STEPS, 150, 1 + 150 * BACKGROUND, 150, *ours]
     explanations = data["rows"] * (data["seeds"] + data["neighbours"]) + 1  # one to warm up
     about_rows = 1  # how many outputs there are

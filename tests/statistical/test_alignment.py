@@ -8,7 +8,7 @@ import pytest
 
 import smoothlime as sl
 from smoothlime import testing as known
-from smoothlime.alignment import DIRECTIONS, PILOT, Turns, leading_directions
+from smoothlime.alignment import DIRECTIONS, PILOTS, Turns, leading_directions
 from smoothlime.curves import Curves
 from smoothlime.designs import DESIGNS, PARTS
 
@@ -62,7 +62,7 @@ class TestDirections:
     def test_they_span_what_gradients_span_largest_first(self):
         rng = np.random.default_rng(1)
         basis = np.linalg.qr(rng.standard_normal((12, 3))).Q.T
-        gradients = rng.standard_normal((4, PILOT, 3)) * [10.0, 1.0, 0.1] @ basis
+        gradients = rng.standard_normal((4, PILOTS[1], 3)) * [10.0, 1.0, 0.1] @ basis
         found = leading_directions(gradients)
         np.testing.assert_allclose(found @ found.swapaxes(1, 2), np.broadcast_to(np.diag([1, 1, 1, 0, 0.0]), (4, 5, 5)),
                                    atol=1e-10)  # fmt: skip
@@ -71,13 +71,13 @@ class TestDirections:
 
     def test_rounding_makes_no_direction(self):
         rng = np.random.default_rng(2)
-        gradients = np.ones((1, PILOT, 4)) + 1e-6 * rng.standard_normal((1, PILOT, 4))
+        gradients = np.ones((1, PILOTS[1], 4)) + 1e-6 * rng.standard_normal((1, PILOTS[1], 4))
         found = leading_directions(gradients)
         np.testing.assert_allclose(np.abs(found[0, 0]), 0.5, atol=1e-5)
         assert not found[0, 1:].any()
 
     def test_a_flat_model_has_none(self):
-        assert not leading_directions(np.zeros((2, PILOT, 3))).any()
+        assert not leading_directions(np.zeros((2, PILOTS[1], 3))).any()
 
 
 class TestEstimates:
@@ -177,7 +177,7 @@ class TestTheLoop:
         with pytest.warns(sl.errors.NotConverged):
             e = aligned(model, X, rtol=1e-6, atol=0.0, max_samples=1_000)
         assert e.n_samples[0] == 512
-        assert e.n_evaluations[0] == 512 + PILOT + 2
+        assert e.n_evaluations[0] == 512 + PILOTS[1] + 2
 
     def test_too_many_features_are_refused_by_name(self):
         linear = sl.from_functions(values=lambda a: a.sum(axis=1), gradients=np.ones_like)

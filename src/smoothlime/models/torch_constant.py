@@ -15,9 +15,9 @@ def constant(torch: Any, module: Any) -> Any:
 
     Torch copies modules in this way to run them in parallel (`torch.nn.parallel.replicate`). Weights that a module
     keeps besides its parameters are used as they are; so are modules that were compiled, whose code knows its own
-    parameters.
+    parameters, and what stands in for a module.
     """
-    if any(_is_compiled(torch, part) for part in module.modules()):
+    if not isinstance(module, torch.nn.Module) or any(_is_compiled(torch, part) for part in module.modules()):
         return module
     return _twin(torch, module, {})
 

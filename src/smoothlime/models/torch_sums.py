@@ -35,7 +35,7 @@ WORTH_KEEPING = 2**16
 WORTH_PINNING = 2**20
 """Numbers from which on memory is pinned: that takes milliseconds by itself."""
 
-WAITING = 2**16
+WAITING = 2**18
 """Outputs that may wait to be added up together with those of further rows: few large operations beat many small, until
 what waits keeps memory from being used again."""
 
@@ -82,6 +82,7 @@ class TorchSums:
         self.free, self.held = (self._positions(each) if len(held) else None for each in (free, held))
         self.weights = torch.from_numpy(np.array(common_rows(weights), dtype=np.float64)).to(self.home)
         self.common = list(self.weights[0].to(model.device, self._native)) if len(self.weights) == 1 else []
+        self.columns = [_only(each) for each in common_rows(weights)[0]]
         r, t, _ = weights.shape
 
         def zeros(*shape: int) -> Any:
@@ -306,7 +307,9 @@ class TorchSums:
         r, g = rows.stop - rows.start, groups.stop - groups.start
         for i in range(len(self.first)):
             if self.common:
-                scalars = self.torch.mv(out, self.common[i].to(out.dtype)).view(r, b, g)
+                column = self.columns[i]
+                common = self.common[i].to(out.dtype)
+                scalars = (self.torch.mv(out, common) if column is None else out[:, column]).view(r, b, g)
             else:
                 weights = self.weights[rows, i, None].to(out.device, out.dtype)
                 scalars = (out.view(r, b * g, -1) * weights).sum(dim=2).view(r, b, g)
@@ -329,6 +332,12 @@ class TorchSums:
 
     def _positions(self, positions: Indices) -> Any:
         return self.torch.from_numpy(positions.astype(np.int64)).to(self.model.device)
+
+
+def _only(weights: Array) -> int | None:
+    """The output that is wanted as it is, where weights (k,) want no other."""
+    wanted = np.flatnonzero(weights)
+    return int(wanted[0]) if len(wanted) == 1 and weights[wanted[0]] == 1 else None
 
 
 def _products(centred: Any, steps: Any) -> Any:
