@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -68,11 +67,9 @@ class Job:
         return self.layout(self.stopping.looks[0]).groups
 
     def repeat(self) -> None:
-        """Ask once more for what is still to be repeated, beside what the device is doing."""
-        aside = getattr(self.evaluation.model, "aside", nullcontext)
+        """Ask once more for what is still to be repeated."""
         while self.to_repeat:
-            with aside():  # the weights are there: the first answers were waited for
-                self.evaluation.check_repeatable(self.rows.astype(self.dtype), self.to_repeat.pop(), row_name)
+            self.evaluation.check_repeatable(self.rows.astype(self.dtype), self.to_repeat.pop(), row_name)
 
     def streams(self, rows: Indices) -> list[Stream]:
         """One sequence of draws for all rows, or one for each."""

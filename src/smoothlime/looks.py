@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -35,10 +36,15 @@ class Found:
         self.said: Any = None  # or an array (rows, groups, d), or Elsewhere
         self.selected: Array | None = None
         self.directions: Array | None = None
+        self._making_room = Lock()
 
-    def _make_room(self) -> None:
+    def _make_room(self, *, with_selected: bool) -> None:
         """Arrays to be filled part by part: not needed, and not paid for, where all rows come at once."""
         rows, groups, d = self._shape
+        if with_selected and self.selected is None:
+            self.selected = np.full((rows, d), np.nan)
+        if self.said is not None:
+            return
         self.values, self.standard_error, self.resolution = np.zeros((3, rows, d))
         self.said = np.zeros((rows, groups, d))
         self.sizes = np.zeros((rows, groups))
@@ -65,16 +71,14 @@ class Found:
             "converged": look.is_reached,
         }
         self.n[where] = look.n
-        if estimate.selected is not None:
-            if self.selected is None:
-                self.selected = np.full((self._shape[0], self._shape[2]), np.nan)
-            self.selected[where] = estimate.selected[rows]
         is_all = isinstance(rows, slice) and rows.stop - rows.start == len(self.n)
         if is_all and groups.said.shape == self._shape:  # nothing has to be copied, or fetched
-            vars(self).update(by_row, said=groups.said, sizes=groups.sizes)
+            vars(self).update(by_row, said=groups.said, sizes=groups.sizes, selected=estimate.selected)
             return
-        if self.said is None:
-            self._make_room()
+        with self._making_room:  # parts of the rows come from several threads
+            self._make_room(with_selected=estimate.selected is not None)
+        if estimate.selected is not None and self.selected is not None:
+            self.selected[where] = estimate.selected[rows]
         for name, numbers in by_row.items():
             getattr(self, name)[where] = numbers[rows]
         pseudo = groups.pseudo[rows]

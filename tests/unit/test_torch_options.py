@@ -153,6 +153,13 @@ class TestDevice:
         assert automatic_batch_size(15, float32, card) == 64 * 32_768
         assert automatic_batch_size(150_528, float32, card) == 64
         assert automatic_batch_size(150_528, float32, model) == 32
-        unknown = sl.as_model(torch.nn.Conv1d(1, 1, 1).eval())
-        assert unknown.batch_bytes == PROCESSOR_BATCH_BYTES
-        assert automatic_batch_size(15, float32, unknown) == 16_384
+
+    def test_batches_follow_dense_layers_only_where_there_are_no_others(self):
+        class Narrow(torch.nn.Linear):
+            out_features = None
+
+        pictures = torch.nn.Sequential(torch.nn.Conv2d(1, 8, 3), torch.nn.Flatten(), torch.nn.Linear(8, 2))
+        for module in (torch.nn.Conv1d(1, 1, 1), pictures, torch.nn.Sequential(Narrow(4, 2)), torch.nn.Tanh()):
+            model = sl.as_model(module.eval())
+            assert model.batch_bytes == PROCESSOR_BATCH_BYTES
+            assert automatic_batch_size(15, np.dtype(np.float32), model) == 16_384

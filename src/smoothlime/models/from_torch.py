@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, ClassVar
@@ -60,7 +60,7 @@ class TorchModel:
     autocast: Any = None
     """Number type in which layers that bear it compute, or None"""
     units: int = 0
-    """Outputs of all dense layers"""
+    """Outputs of all dense layers, where a network has no others"""
     habits: set[str] = field(default_factory=set, compare=False)
     """WRITES once the module was seen to write into its input: only running it can tell"""
 
@@ -134,11 +134,6 @@ class TorchModel:
             self.habits.add(WRITES)
         return out
 
-    def aside(self) -> AbstractContextManager[Any]:
-        """What is asked within does not wait for what the device was given before, but is done beside it."""
-        cuda = self.torch.cuda
-        return cuda.stream(cuda.Stream(self.device)) if self.device.type == "cuda" else nullcontext()
-
     def values_and_gradients(self, points: Points, weights: Any) -> tuple[Any, Any]:
         """Outputs (n, k) and the gradient of their weighted sum, (n, d)."""
         out, (gradient,) = self.outputs_and_gradients(self._tensor(points), [self._tensor(weights)])
@@ -180,8 +175,9 @@ class TorchModel:
         is_shared: bool = True,
     ) -> TorchSums:
         """Empty sums of gradients around rows (r, d), on the device."""
-        # a graphics card gains nothing by it
-        model = self if self.is_apart else dataclasses.replace(self, module=constant(self.torch, self.module))
+        # a graphics card gains nothing by it, and compiled passes are given constants anyway
+        is_as_it_is = self.is_apart or self.compiled is not None
+        model = self if is_as_it_is else dataclasses.replace(self, module=constant(self.torch, self.module))
         return TorchSums(model, rows, free, weights, groups, moments=moments, slopes=slopes, is_shared=is_shared)
 
     def _tensor(self, array: Any) -> Any:
@@ -241,8 +237,16 @@ def from_torch(
         outputs=outputs,
         compiled=_compile(torch, module, compiled),
         autocast=None if autocast is None else getattr(torch, autocast),
-        units=sum(part.out_features for part in module.modules() if isinstance(part, torch.nn.Linear)),
+        units=_units(torch, module),
     )
+
+
+def _units(torch: Any, module: Any) -> int:
+    """Outputs of all dense layers; 0 where there are parameters elsewhere, whose outputs are anybody's guess."""
+    with_weights = [part for part in module.modules() if part._parameters]
+    if not all(type(part) is torch.nn.Linear for part in with_weights):
+        return 0
+    return sum(part.out_features for part in with_weights)
 
 
 def _compile(torch: Any, module: Any, backend: bool | str) -> Any:
