@@ -194,7 +194,7 @@ def never_worse(*least: int) -> Callable[[Results], Parts]:
         # what refuses so few draws was tried all the same if the workload was measured with them otherwise
         is_tried = any(each["draws"] <= first for each in of(results["error"], what="error", workload=name))
         found = charged(results, name, kind, variance, first)
-        return Case(f"{at(name, variance)}, {kind}", max(found.values()) if found and is_tried else None)
+        return Case(f"{at(name, variance)}, {kind}", max(found.values(), default=None), "" if is_tried else AT_LEAST)
 
     return lambda results: [
         [largest(results, name, kind, variance, first) for name, kind in LISTED for variance in VARIANCES]
