@@ -2,7 +2,7 @@ r"""Smoothed trees, exactly: E f(a) and its gradient for a ~ N(x, diag(σ²)), w
 
 A tree is constant on boxes, so its mean is a sum of products of differences of Φ; `_kernel` has the formulas and sums
 them in one pass down and one up each tree. Two things are not exact, and `radius` bounds both. Branches reached with
-probability below 1e-14 are left out: where f is changed by at most M on a set of probability p, Stein's identity
+probability below 5e-16 are left out: where f is changed by at most M on a set of probability p, Stein's identity
 gives
 
 $$ |\Delta w_j| \le \frac{M}{\sigma_j} \mathbb{E}\,|z_j| 1_A \le \frac{M}{\sigma_j}\,2\varphi(\Phi^{-1}(p/2))
