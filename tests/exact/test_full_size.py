@@ -1,13 +1,18 @@
 """Ensembles of the size that people use, on real data with gaps: exact slopes against draws and against themselves."""
 
+import math
+
 import lightgbm
 import numpy as np
 import pytest
 import xgboost
+from scipy.special import ndtr
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 
 import smoothlime as sl
+from smoothlime.exact.readers import read_trees
+from smoothlime.exact.smoothing import smooth
 
 DATA = {"cancer": load_breast_cancer(), "wine": load_wine()}  # two classes; three, and features in whole numbers
 MODELS = {
@@ -64,3 +69,47 @@ class TestFullSize:
         ahead, behind = (sl.explain(model, row + sign * steps, **question).smoothed for sign in (1, -1))
         slopes = (ahead - behind) / 2e-3
         np.testing.assert_allclose(slopes, e.standardised[0, ~np.isnan(row)], atol=1e-6 * np.abs(e.standardised).max())
+
+
+FEATURES = 11
+
+
+@pytest.fixture(scope="module")
+def forest():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2_500, FEATURES))
+    y = np.sin(2 * x[:, 0]) + x[:, 1] * x[:, 2] + 0.7 * rng.normal(size=len(x)) > 0.3
+    return read_trees(RandomForestClassifier(100, random_state=0).fit(x, y), "probability")
+
+
+@pytest.fixture(scope="module")
+def boxes(forest):
+    """Every leaf's value, and the lower and upper ends of its box, (leaves, d)."""
+    found = []
+    todo = [(int(root), np.full(FEATURES, -np.inf), np.full(FEATURES, np.inf)) for root in forest.roots]
+    while todo:
+        node, low, high = todo.pop()
+        j, t = forest.feature[node], forest.threshold[node]
+        if j < 0:
+            found.append((forest.value[node, 1] * forest.scale, low, high))
+            continue
+        under, over = high.copy(), low.copy()
+        under[j], over[j] = min(high[j], t), max(low[j], t)
+        todo += [(int(forest.left[node]), low, under), (int(forest.right[node]), over, high)]
+    return tuple(np.array(each) for each in zip(*found, strict=True))
+
+
+@pytest.mark.parametrize("sigma", [0.1, 0.316, 1.0])
+def test_a_forest_agrees_with_its_boxes_to_twelve_digits(forest, boxes, sigma):
+    """Most leaves are hardly ever reached, and what each of them adds is small; but they are many."""
+    value, lows, highs = boxes
+    rows = np.random.default_rng(3).normal(size=(8, FEATURES))
+    got = smooth(forest, rows, np.full(FEATURES, sigma), weights=[0.0, 1.0]).gradients[:, :, 0]
+    for x, slopes in zip(rows, got, strict=True):
+        low, high = (lows - x) / sigma, (np.maximum(lows, highs) - x) / sigma
+        # above x from the other side, where 1 - Φ keeps its digits
+        chance = np.where(low > 0, ndtr(-low) - ndtr(-high), ndtr(high) - ndtr(low))
+        dense = (np.exp(-(low**2) / 2) - np.exp(-(high**2) / 2)) / np.sqrt(2 * np.pi) / sigma
+        others = [np.delete(chance, j, axis=1).prod(axis=1) for j in range(FEATURES)]
+        truth = [math.fsum(value * dense[:, j] * others[j]) for j in range(FEATURES)]
+        assert np.linalg.norm(slopes - truth) <= 5e-13 * np.linalg.norm(truth)

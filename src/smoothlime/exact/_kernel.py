@@ -6,8 +6,9 @@ below the threshold t. With P the chance to get to n and s the mean of the leave
     α  = (Φ_t − Φ_lo) / (Φ_hi − Φ_lo),          s_n = α·s_left + (1 − α)·s_right,
     E f = Σ_trees s_root,                       ∂E f/∂x_j = Σ_{n splits j} P_n·α'·(s_left − s_right),
 
-one pass down for P, one pass up for s, and leaves cost nothing. Rows are independent; memory is a few times the
-largest table and does not grow with their number.
+one pass down for P, one pass up for s, and leaves cost nothing. Tables hold Φ + i·φ/σ for each threshold, one complex
+number, as Φ and its density are looked up together. Rows are independent; memory is a few times the largest table and
+does not grow with their number.
 """
 
 from __future__ import annotations
@@ -28,22 +29,25 @@ STEPS = 32
 
 DEGREE = 7
 
-NEGLIGIBLE = 1e-14
-"""Branches that are reached less often are left out, and counted in `lost`."""
+NEGLIGIBLE = 5e-16
+"""Branches that are reached less often are left out, and counted in `lost`. Not less than 2.2e-16: where all goes left,
+rounding may leave so much of it for the right, whose interval is empty."""
 
 FLAGS = {"contract", "nsz"}  # fused multiply and add; NaN and infinity keep their meaning
 
-# columns of Plan.nodes. Unsigned, as all positions in the inner loops: numba looks whether a signed one is negative,
-# which took half of the time.
-FEATURE, LO, AT, HI, LEFT, RIGHT, AFTER, NAN_LEFT = (np.uint64(each) for each in range(8))
+NODE = np.dtype([(name, np.uint32) for name in ("feature", "lo", "at", "hi", "left", "right", "nan_left", "unused")])
+"""Places of lo, t and hi in the table, slots of the children, where missing values go; 32 bytes, a power of two."""
+
+# Unsigned, as all positions in the inner loops: numba looks whether a signed one is negative, which took half of the
+# time.
 ZERO, ONE = np.uint64(0), np.uint64(1)
-C0, C1, C2, C3, C4, C5, C6, C7 = (np.uint64(each) for each in range(8))
+C1, C2, C3, C4, C5, C6, C7, COLUMNS = (np.uint64(each) for each in range(1, 9))
 
 SETTINGS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": FLAGS}
 
 
 def bell_table() -> Any:
-    """Taylor coefficients of Φ about the middle of each cell, (cells + 2, DEGREE + 1); beyond ±CUT 0 and 1."""
+    """Taylor coefficients of Φ about the middle of each cell, (cells + 2)·(DEGREE + 1) of them; beyond ±CUT 0 and 1."""
     from scipy.special import ndtr
 
     cells = int(2 * CUT * STEPS)
@@ -55,119 +59,123 @@ def bell_table() -> Any:
         factor = factor / n
         table[1:-1, n] = (-1) ** (n - 1) * hermite * factor
         hermite, before = z * hermite - (n - 1) * before, hermite
-    return table
+    return table.ravel()
 
 
 @numba.njit(**SETTINGS)
-def fill_normal(below, density, threshold, x, inverse, bell):
-    """Φ((t − x)/σ) and φ((t − x)/σ)/σ for each threshold, to 1e-15 before the division by σ."""
-    most = bell.shape[0] - 1
+def fill_normal(table, threshold, x, inverse, bell):
+    """Φ((t − x)/σ) + i·φ((t − x)/σ)/σ for each threshold, to 1e-15 before the division by σ."""
     begin = np.searchsorted(threshold, x - CUT / inverse)
     end = np.searchsorted(threshold, x + CUT / inverse)
-    below[:begin], density[:begin] = 0.0, 0.0
-    below[end:], density[end:] = 1.0, 0.0
-    below, density, threshold = below[begin:end], density[begin:end], threshold[begin:end]
+    table[:begin], table[end:] = 0.0, 1.0
+    table, threshold = table[begin:end], threshold[begin:end]
     for e in range(threshold.shape[0]):
-        z = min(max((threshold[e] - x) * inverse, -CUT - 0.25), CUT + 0.25)
-        whole = min(max(int((z + CUT) * STEPS + 1.0), 0), most)
-        u = z + CUT - (whole - 0.5) / STEPS
-        cell = np.uint64(whole)
-        slope = bell[cell, C7]
-        value = slope * u + bell[cell, C6]
+        z = min(max((threshold[e] - x) * inverse, -CUT), CUT) + CUT
+        cell = np.uint64(z * STEPS + 1.0)
+        u = z - (cell - 0.5) / STEPS
+        cell *= COLUMNS
+        slope = bell[cell + C7]
+        value = slope * u + bell[cell + C6]
         slope = slope * u + value
-        value = value * u + bell[cell, C5]
+        value = value * u + bell[cell + C5]
         slope = slope * u + value
-        value = value * u + bell[cell, C4]
+        value = value * u + bell[cell + C4]
         slope = slope * u + value
-        value = value * u + bell[cell, C3]
+        value = value * u + bell[cell + C3]
         slope = slope * u + value
-        value = value * u + bell[cell, C2]
+        value = value * u + bell[cell + C2]
         slope = slope * u + value
-        value = value * u + bell[cell, C1]
+        value = value * u + bell[cell + C1]
         slope = slope * u + value
-        below[e] = value * u + bell[cell, C0]
-        density[e] = slope * inverse
+        table[e] = complex(value * u + bell[cell], slope * inverse)
 
 
 @numba.njit(**SETTINGS)
-def fill_table(below, density, row, inverse, c, table_first, feature_first, threshold,
+def fill_table(table, row, inverse, c, table_first, feature_first, threshold,
                choice_first, choice_feature, choice_start, choice_stop, category, bell):  # fmt: skip
     """Table c for one row: what is below each threshold, and how dense it is there."""
     first = 1 - table_first[c]
     size = table_first[c + 1] - table_first[c]
-    below[0], density[0] = 0.0, 0.0
-    below[size + 1], density[size + 1] = 1.0, 0.0
+    table[0], table[size + 1] = 0.0, 1.0
     for j in range(row.shape[0]):
         begin, end = feature_first[c, j], feature_first[c, j + 1]
         if begin == end or np.isnan(row[j]):
             continue  # nodes that ask for a missing feature do not look here
         if inverse[j] > 0:
-            to = slice(first + begin, first + end)
-            fill_normal(below[to], density[to], threshold[begin:end], row[j], inverse[j], bell)
+            fill_normal(table[first + begin : first + end], threshold[begin:end], row[j], inverse[j], bell)
         else:
             for e in range(begin, end):
-                below[first + e] = 1.0 if row[j] <= threshold[e] else 0.0
-                density[first + e] = 0.0
+                table[first + e] = 1.0 if row[j] <= threshold[e] else 0.0
     for e in range(choice_first[c], choice_first[c + 1]):
         at, x, found = size + 2 + e - choice_first[c], row[choice_feature[e]], 0.0
         if np.isfinite(x):
             for i in range(choice_start[e], choice_stop[e]):
                 if category[i] == int(x):
                     found = 1.0
-        below[at], density[at] = found, 0.0
+        table[at] = found
 
 
 @numba.njit(**SETTINGS)
-def go_down(nodes, below, density, missing, some_missing, reach, chance, push, order, mean, width):
-    """α and P·α' of the nodes that matter, in `order`; how many they are, and the mass that was left out."""
-    count, lost, i, inner = ZERO, 0.0, ZERO, np.uint64(nodes.shape[0])
-    reach[ZERO] = 1.0
-    while i < inner:
-        p = reach[i]
-        if p <= NEGLIGIBLE:
-            lost += abs(p)
-            for o in range(i * width, (i + ONE) * width):
-                mean[o] = 0.0  # as if the leaves below were 0
-            i = np.uint64(nodes[i, AFTER])
-            continue
-        lo, t, hi = nodes[i, LO], nodes[i, AT], nodes[i, HI]
-        f_lo, d_lo = below[lo], density[lo]
-        inverse = 1.0 / (below[hi] - f_lo)  # not 0, as p is not
-        alpha = (below[t] - f_lo) * inverse
-        slope = ((d_lo - density[t]) - alpha * (d_lo - density[hi])) * inverse
-        if some_missing and missing[nodes[i, FEATURE]]:
-            alpha, slope = float(nodes[i, NAN_LEFT]), 0.0
+def go_down(nodes, roots, table, missing, some_missing, order, reach, chance, push):
+    """α and P·α' of the nodes that matter, level by level as in `order`; how many they are, and the mass left out.
+
+    Processors guess at branches, and for "does this child matter?" they guess badly, which costs more than the node. So
+    nothing branches on it: a child is written to the end of `order`, and the end moves on or does not. The next nodes
+    need not wait for that, as they were written long before: all trees of the bunch take turns.
+    """
+    e, end, inner, lost = ZERO, roots, np.uint64(nodes.shape[0]), 0.0
+    for root in range(roots):
+        order[root], reach[root] = root, 1.0
+    while e < end:
+        i, p = np.uint64(order[e]), reach[e]
+        low = table[nodes[i].lo]
+        part, whole = table[nodes[i].at] - low, table[nodes[i].hi] - low
+        inverse = 1.0 / whole.real  # not 0, as p is not
+        alpha = part.real * inverse
+        slope = (alpha * whole.imag - part.imag) * inverse
+        if some_missing and missing[nodes[i].feature]:
+            alpha, slope = float(nodes[i].nan_left), 0.0
         goes_left = p * alpha
-        chance[i], push[i] = alpha, p * slope
-        reach[nodes[i, LEFT]], reach[nodes[i, RIGHT]] = goes_left, p - goes_left
-        order[count] = i
-        count += ONE
-        i += ONE
-    return count, lost
+        goes_right = p - goes_left
+        chance[e], push[e] = alpha, p * slope
+        left, right = nodes[i].left, nodes[i].right
+        if min(left, right) < inner:  # is guessed well: leaves come last, as a rule
+            order[end], reach[end] = left, goes_left
+            end += np.uint64((left < inner) & (goes_left > NEGLIGIBLE))
+            order[end], reach[end] = right, goes_right
+            end += np.uint64((right < inner) & (goes_right > NEGLIGIBLE))
+            lost += abs(goes_left) if (left < inner) & (goes_left <= NEGLIGIBLE) else 0.0
+            lost += abs(goes_right) if (right < inner) & (goes_right <= NEGLIGIBLE) else 0.0
+        e += ONE
+    return end, lost
 
 
 @numba.njit(**SETTINGS)
 def go_up(nodes, order, count, chance, push, mean, gradient):
     """Means below every node that was visited, and what each adds to the gradient (d,)."""
+    if count < nodes.shape[0]:
+        mean[: nodes.shape[0]] = 0.0  # what was left out: as if the leaves below were 0
     e = count
     while e > ZERO:
         e -= ONE
-        i = order[e]
-        right = mean[nodes[i, RIGHT]]
-        apart = mean[nodes[i, LEFT]] - right
-        mean[i] = right + chance[i] * apart
-        gradient[nodes[i, FEATURE]] += push[i] * apart
+        i = np.uint64(order[e])
+        right = mean[nodes[i].right]
+        apart = mean[nodes[i].left] - right
+        mean[i] = right + chance[e] * apart
+        gradient[nodes[i].feature] += push[e] * apart
 
 
 @numba.njit(**SETTINGS)
 def go_up_wide(nodes, order, count, chance, push, mean, width, gradient):
     """The same for `width` outputs at once; gradient is (d·width,)."""
+    if count < nodes.shape[0]:
+        mean[: nodes.shape[0] * int(width)] = 0.0
     e = count
     while e > ZERO:
         e -= ONE
-        i = order[e]
-        left, right, into = nodes[i, LEFT] * width, nodes[i, RIGHT] * width, nodes[i, FEATURE] * width
-        alpha, weight, at = chance[i], push[i], i * width
+        i = np.uint64(order[e])
+        left, right, into = nodes[i].left * width, nodes[i].right * width, nodes[i].feature * width
+        alpha, weight, at = chance[e], push[e], i * width
         for o in range(width):
             apart = mean[left + o] - mean[right + o]
             mean[at + o] = mean[right + o] + alpha * apart
@@ -176,11 +184,11 @@ def go_up_wide(nodes, order, count, chance, push, mean, width, gradient):
 
 @numba.njit(**SETTINGS)
 def lay_leaves(mean, first, last, node_first, leaf, leaf_first, weights, mixes):
-    """Leaf values of trees first..last into their slots, mixed by `weights` (k,) if asked."""
+    """Leaf values of bunches first..last into their slots, mixed by `weights` (k,) if asked."""
     offset, width = 0, 1 if mixes else leaf.shape[1]
-    for tree in range(first, last):
-        offset += (node_first[tree + 1] - node_first[tree]) * width
-        for e in range(leaf_first[tree], leaf_first[tree + 1]):
+    for bunch in range(first, last):
+        offset += (node_first[bunch + 1] - node_first[bunch]) * width
+        for e in range(leaf_first[bunch], leaf_first[bunch + 1]):
             if mixes:
                 total = 0.0
                 for o in range(leaf.shape[1]):
@@ -193,9 +201,9 @@ def lay_leaves(mean, first, last, node_first, leaf, leaf_first, weights, mixes):
 
 
 @numba.njit(**SETTINGS)
-def smooth_rows(rows, inverse, weights, nodes, node_first, leaf, leaf_first, target, bound, table_tree, table_first,
-                feature_first, threshold, choice_first, choice_feature, choice_start, choice_stop, category,
-                bell, values, gradients, lost):  # fmt: skip
+def smooth_rows(rows, inverse, weights, nodes, node_first, leaf, leaf_first, roots, target, bound, table_bunch,
+                table_first, feature_first, threshold, choice_first, choice_feature, choice_start, choice_stop,
+                category, bell, values, gradients, lost):  # fmt: skip
     """Adds to values (r, k), gradients (r, d·k) and lost (r,) what the trees have; k is 1 where weights (r, k) came.
 
     Tables are the outer loop and rows the inner one, so that nodes are read from cache by all rows but the first.
@@ -205,23 +213,21 @@ def smooth_rows(rows, inverse, weights, nodes, node_first, leaf, leaf_first, tar
     vector = leaf.shape[1] > 1
     mixes = asked and vector
     width = np.uint64(leaf.shape[1] if vector and not asked else 1)
-    k = values.shape[1]
     inner_most, slots_most, table_most = 1, 1, 2
-    for c in range(table_tree.shape[0] - 1):
-        a, b = table_tree[c], table_tree[c + 1]
+    for c in range(table_bunch.shape[0] - 1):
+        a, b = table_bunch[c], table_bunch[c + 1]
         slots_most = max(slots_most, node_first[b] - node_first[a] + leaf_first[b] - leaf_first[a])
         table_most = max(table_most, table_first[c + 1] - table_first[c] + choice_first[c + 1] - choice_first[c] + 2)
-        for tree in range(a, b):
-            inner_most = max(inner_most, node_first[tree + 1] - node_first[tree])
-    below, density = np.empty(table_most), np.empty(table_most)
+        for bunch in range(a, b):
+            inner_most = max(inner_most, node_first[bunch + 1] - node_first[bunch])
+    table = np.empty(table_most, dtype=np.complex128)
     mean = np.empty(slots_most * int(width))
-    reach = np.empty(2 * inner_most + 1)
+    order, reach = np.empty(inner_most + 1, dtype=np.uint32), np.empty(inner_most + 1)
     chance, push = np.empty(inner_most), np.empty(inner_most)
-    order = np.empty(inner_most, dtype=np.uint32)
     missing = np.zeros(d, dtype=np.bool_)
-    gradient = np.empty(d * k)
-    for c in range(table_tree.shape[0] - 1):
-        a, b = table_tree[c], table_tree[c + 1]
+    gradient = np.empty(d)
+    for c in range(table_bunch.shape[0] - 1):
+        a, b = table_bunch[c], table_bunch[c + 1]
         if not mixes:
             lay_leaves(mean, a, b, node_first, leaf, leaf_first, weights[0] if asked else bound, False)
         for row in range(r):
@@ -235,36 +241,36 @@ def smooth_rows(rows, inverse, weights, nodes, node_first, leaf, leaf_first, tar
                     is_new = is_new or weights[row, o] != weights[row - 1, o]
                 if is_new:
                     lay_leaves(mean, a, b, node_first, leaf, leaf_first, weights[row], True)
-            fill_table(below, density, rows[row], inverse, c, table_first, feature_first, threshold,
+            fill_table(table, rows[row], inverse, c, table_first, feature_first, threshold,
                        choice_first, choice_feature, choice_start, choice_stop, category, bell)  # fmt: skip
             offset = 0
-            for tree in range(a, b):
-                own = nodes[node_first[tree] : node_first[tree + 1]]
-                size = (own.shape[0] + leaf_first[tree + 1] - leaf_first[tree]) * int(width)
+            for bunch in range(a, b):
+                own = nodes[node_first[bunch] : node_first[bunch + 1]]
+                size = (own.shape[0] + leaf_first[bunch + 1] - leaf_first[bunch]) * int(width)
                 here = mean[offset : offset + size]
                 offset += size
-                scale = weights[row, target[tree]] if asked and not vector else 1.0
+                scale = weights[row, target[bunch]] if asked and not vector else 1.0
                 if scale == 0.0:
                     continue
-                count, out = go_down(
-                    own, below, density, missing, some_missing, reach, chance, push, order, here, width
-                )
-                lost[row] += out * bound[tree] * abs(scale)
+                some = np.uint64(roots[bunch])
+                count, out = go_down(own, some, table, missing, some_missing, order, reach, chance, push)
+                lost[row] += out * bound[bunch] * abs(scale)
                 if width > ONE:
                     go_up_wide(own, order, count, chance, push, here, width, gradients[row])
-                    for o in range(k):
-                        values[row, o] += here[o]
+                    for i in range(some * width):
+                        values[row, i % width] += here[i]
                 elif asked:
-                    for j in range(d):
-                        gradient[j] = 0.0
+                    gradient[:] = 0.0
                     go_up(own, order, count, chance, push, here, gradient)
                     for j in range(d):
                         gradients[row, j] += scale * gradient[j]
-                    values[row, 0] += scale * here[0]
+                    for i in range(some):
+                        values[row, 0] += scale * here[i]
                 else:
-                    o = target[tree]
+                    o = target[bunch]
                     go_up(own, order, count, chance, push, here, gradients[row, o * d : (o + 1) * d])
-                    values[row, o] += here[0]
+                    for i in range(some):
+                        values[row, o] += here[i]
 
 
 @numba.njit(**SETTINGS)
@@ -302,69 +308,57 @@ def group_trees(feature, left, right, roots, rank, ranks, most):
 
 
 @numba.njit(**SETTINGS)
-def put(todo, at, what, a, b, c):
-    """One more thing to do, on the stack of `order_nodes`."""
-    todo[at, 0], todo[at, 1], todo[at, 2], todo[at, 3] = what, a, b, c
+def find_interval(nodes, parent, begin, i, j, most):
+    """Where in the table feature j can still be at node i: on its side of the nearest split of j above."""
+    above = parent[i]
+    while above >= 0:
+        if nodes[above, 0] == j and nodes[above, 2] <= most:
+            went_left = nodes[above, 4] == i - begin
+            return (nodes[above, 1], nodes[above, 2]) if went_left else (nodes[above, 2], nodes[above, 3])
+        i, above = above, parent[above]
+    return np.int32(0), np.int32(most)
 
 
 @numba.njit(**SETTINGS)
-def order_nodes(feature, left, right, nan_left, roots, place, last, table_tree, d):
-    """Inner nodes in preorder with their intervals, and leaves in the order of their slots.
+def order_nodes(feature, left, right, nan_left, roots, bunch_first, place, last):
+    """Inner nodes of each bunch level by level, with their intervals, and leaves in the order of their slots.
 
-    The stack holds what is still to do: 0 visit a node, 1 set lo of a feature, 2 set hi, 3 close a subtree.
+    All roots come first. A tree of one leaf is split at +∞, with the leaf on both sides.
     """
     nodes = np.zeros((feature.shape[0], 8), dtype=np.int32)
-    leaf_node = np.zeros(feature.shape[0], dtype=np.int64)
-    node_first = np.zeros(roots.shape[0] + 1, dtype=np.int64)
-    leaf_first = np.zeros(roots.shape[0] + 1, dtype=np.int64)
-    low, high = np.zeros(d, dtype=np.int32), np.zeros(d, dtype=np.int32)
-    todo = np.zeros((6 * feature.shape[0] + 8, 4), dtype=np.int32)
-    total, leaves = 0, 0
-    for c in range(table_tree.shape[0] - 1):
-        high[:] = last[c]
-        low[:] = 0
-        for tree in range(table_tree[c], table_tree[c + 1]):
-            begin, leaf_begin, inner, found = total, leaves, 0, 0
-            todo[0, 0], todo[0, 1], todo[0, 2], todo[0, 3] = 0, roots[tree], -1, 0
-            top = 1
-            while top:
-                top -= 1
-                what, a, parent, side = todo[top, 0], todo[top, 1], todo[top, 2], todo[top, 3]
-                if what == 1:
-                    low[a] = parent
-                elif what == 2:
-                    high[a] = parent
-                elif what == 3:
-                    nodes[begin + a, 6] = inner
-                elif feature[a] < 0:
-                    leaf_node[leaf_begin + found] = a
-                    if parent >= 0:
-                        nodes[begin + parent, side] = -1 - found
-                    found += 1
+    source, parent = np.zeros(feature.shape[0], dtype=np.int64), np.zeros(feature.shape[0], dtype=np.int64)
+    leaf_node = np.zeros(2 * feature.shape[0], dtype=np.int64)
+    bunches = bunch_first.shape[0] - 1
+    node_first, leaf_first = np.zeros(bunches + 1, dtype=np.int64), np.zeros(bunches + 1, dtype=np.int64)
+    i, end, leaves = 0, 0, 0
+    for bunch in range(bunches):
+        begin, leaf_begin, most = end, leaves, last[bunch]
+        for tree in range(bunch_first[bunch], bunch_first[bunch + 1]):
+            source[end], parent[end] = roots[tree], -1
+            end += 1
+        while i < end:
+            a = source[i]
+            is_leaf = feature[a] < 0
+            j, t = (0, most) if is_leaf else (feature[a], place[a])
+            lo, hi = 0, most
+            if t <= most:  # by category it is a coin of its own
+                lo, hi = find_interval(nodes, parent, begin, i, j, most)
+                t = min(max(t, lo), hi)  # outside of the interval all go one way
+            nodes[i, 0], nodes[i, 1], nodes[i, 2], nodes[i, 3], nodes[i, 6] = j, lo, t, hi, nan_left[a]
+            for side in (4, 5):
+                child = a if is_leaf else (left[a] if side == 4 else right[a])
+                if feature[child] < 0:
+                    nodes[i, side] = leaf_begin - 1 - leaves
+                    leaf_node[leaves] = child
+                    leaves += 1
                 else:
-                    j, at = feature[a], inner
-                    inner += 1
-                    if parent >= 0:
-                        nodes[begin + parent, side] = at
-                    lo, t, hi = low[j], place[a], high[j]
-                    by_category = t > last[c]  # a coin of its own, which leaves the interval as it is
-                    lo, hi = (0, last[c]) if by_category else (lo, hi)
-                    t = t if by_category else min(max(t, lo), hi)  # outside of the interval all go one way
-                    put(todo, top, 3, at, 0, 0)
-                    put(todo, top + 1, 1, j, low[j], 0)
-                    put(todo, top + 2, 0, right[a], at, 5)
-                    put(todo, top + 3, 1, j, low[j] if by_category else t, 0)
-                    put(todo, top + 4, 2, j, high[j], 0)
-                    put(todo, top + 5, 0, left[a], at, 4)
-                    top += 6
-                    high[j] = high[j] if by_category else t
-                    node = nodes[begin + at]
-                    node[0], node[1], node[2], node[3], node[7] = j, lo, t, hi, nan_left[a]
-            for i in range(begin, begin + inner):
-                for side in (4, 5):
-                    if nodes[i, side] < 0:
-                        nodes[i, side] = inner - 1 - nodes[i, side]
-            total += inner
-            leaves += found
-            node_first[tree + 1], leaf_first[tree + 1] = total, leaves
-    return nodes[:total].astype(np.uint32), node_first, leaf_node[:leaves].copy(), leaf_first
+                    nodes[i, side] = end - begin
+                    source[end], parent[end] = child, i
+                    end += 1
+            i += 1
+        for e in range(begin, end):
+            for side in (4, 5):
+                if nodes[e, side] < 0:
+                    nodes[e, side] = end - begin - 1 - nodes[e, side]
+        node_first[bunch + 1], leaf_first[bunch + 1] = end, leaves
+    return nodes[:end], node_first, leaf_node[:leaves].copy(), leaf_first

@@ -1,8 +1,9 @@
-"""The order of work for smoothing: nodes in preorder, intervals by number, thresholds in tables.
+"""The order of work for smoothing: nodes level by level, intervals by number, thresholds in tables.
 
 Which interval of its feature a node still sees, (lo, hi), does not depend on the row. So it is settled here, once, as
 positions in a table of thresholds; a split outside of its interval (redundant, or at ±∞) is clipped into it.
-Consecutive trees share a table as long as it stays in the processor's cache.
+Consecutive trees share a table as long as it stays in the processor's cache, and those that add to the same output are
+walked through together, in bunches.
 """
 
 from __future__ import annotations
@@ -12,34 +13,35 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .._types import Array
 
 if TYPE_CHECKING:
     from .trees import Ints, Longs, TreeEnsemble
 
-Places = npt.NDArray[np.uint32]
-
 TABLE = 4096
 """Thresholds in one table, unless a single tree has more: 64 KiB of Φ and φ."""
+
+BUNCH = 2048
+"""Splits at which a bunch of trees is closed, so that what is noted of each stays in cache."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """Trees as the kernel walks through them; slots are positions within a tree, inner nodes before leaves.
+    """Trees as the kernel walks through them; slots are positions within a bunch, inner nodes before leaves.
 
     Table c holds −∞ at position 0, then its thresholds by feature and size, +∞, and one place for every split on
     categories.
     """
 
-    nodes: Places  # (inner, 8): feature, lo, t, hi in the table; slots of left and right, of what follows; nan_left
-    node_first: Longs  # (trees + 1,)
+    nodes: Any  # (inner,) of NODE
+    node_first: Longs  # (bunches + 1,)
     leaf: Array  # (leaves, w)
-    leaf_first: Longs  # (trees + 1,)
-    target: Ints  # (trees,)
-    bound: Array  # (trees,): the largest |leaf|
-    table_tree: Longs  # (tables + 1,): the first tree of each table
+    leaf_first: Longs  # (bunches + 1,)
+    roots: Longs  # (bunches,): how many trees; their roots are the first slots
+    target: Ints  # (bunches,)
+    bound: Array  # (bunches,): the largest |leaf|
+    table_bunch: Longs  # (tables + 1,): the first bunch of each table
     table_first: Longs  # (tables + 1,) into threshold
     feature_first: Longs  # (tables, d + 1) into threshold
     threshold: Array
@@ -48,16 +50,17 @@ class Plan:
     choice_start: Longs
     choice_stop: Longs
     category: Longs
+    total: float  # Σ of each tree's largest |leaf|
 
     @property
     def arrays(self) -> tuple[Any, ...]:
-        """The fields in order, for the kernel."""
-        return tuple(getattr(self, name) for name in self.__slots__)
+        """The fields in order but the last, for the kernel."""
+        return tuple(getattr(self, name) for name in self.__slots__[:-1])
 
 
 def make_plan(trees: TreeEnsemble) -> Plan:
     """The plan of an ensemble; takes about as long as smoothing a few rows."""
-    from ._kernel import group_trees, order_nodes  # numba, and only where it is needed
+    from ._kernel import NODE, group_trees, order_nodes  # numba, and only where it is needed
 
     numeric = (trees.feature >= 0) & ~trees.is_categorical
     finite = numeric & np.isfinite(trees.threshold)
@@ -70,7 +73,9 @@ def make_plan(trees: TreeEnsemble) -> Plan:
         is_new = np.concatenate([[True], (j[1:] != j[:-1]) | (t[1:] != t[:-1])])
         rank[at] = np.cumsum(is_new) - 1
         thresholds, features = t[is_new], j[is_new]
-    table_tree, tree_of = group_trees(trees.feature, trees.left, trees.right, trees.roots, rank, len(thresholds), TABLE)
+    by_target = np.argsort(trees.target, kind="stable")
+    roots, target = trees.roots[by_target], trees.target[by_target]
+    table_tree, tree_of = group_trees(trees.feature, trees.left, trees.right, roots, rank, len(thresholds), TABLE)
     place = np.zeros(len(trees.feature), dtype=np.int32)
     last = np.zeros(len(table_tree) - 1, dtype=np.int32)  # where +∞ stands
     parts, choices, feature_first, table_first = [], [], [], [0]
@@ -90,20 +95,27 @@ def make_plan(trees: TreeEnsemble) -> Plan:
         choices.append(choice)
         feature_first.append(table_first[-1] + np.searchsorted(features[ids], np.arange(trees.n_features + 1)))
         table_first.append(table_first[-1] + len(ids))
+    splits = np.bincount(tree_of[trees.feature >= 0], minlength=len(roots))[: len(roots)]
+    bunch_first = _bunches(splits, target, table_tree)
+    table_bunch = np.searchsorted(bunch_first, table_tree)
     nodes, node_first, leaf_node, leaf_first = order_nodes(
-        trees.feature, trees.left, trees.right, trees.nan_left, trees.roots, place, last, table_tree, trees.n_features
-    )
+        trees.feature, trees.left, trees.right, trees.nan_left, roots, bunch_first, place,
+        np.repeat(last, np.diff(table_bunch)),
+    )  # fmt: skip
     choice = np.concatenate(choices) if choices else np.zeros(0, dtype=np.int64)
     first = trees.category_first if len(trees.category_first) else np.zeros(len(trees.feature) + 1, dtype=np.int64)
-    leaf = trees.value[leaf_node]
+    is_leaf = trees.feature < 0
+    largest = np.zeros(len(roots) + 1)  # the last for what no root leads to
+    np.maximum.at(largest, tree_of[is_leaf], np.abs(trees.value[is_leaf]).max(axis=1))
     return Plan(
-        nodes=nodes,
+        nodes=nodes.astype(np.uint32).view(NODE)[:, 0],
         node_first=node_first,
-        leaf=leaf,
+        leaf=trees.value[leaf_node],
         leaf_first=leaf_first,
-        target=trees.target,
-        bound=np.maximum.reduceat(np.abs(leaf).max(axis=1), leaf_first[:-1]) if len(leaf) else np.zeros(0),
-        table_tree=table_tree,
+        roots=np.diff(bunch_first),
+        target=target[bunch_first[:-1]],
+        bound=np.maximum.reduceat(largest[:-1], bunch_first[:-1]) if len(roots) else np.zeros(0),
+        table_bunch=table_bunch,
         table_first=np.array(table_first, dtype=np.int64),
         feature_first=np.array(feature_first, dtype=np.int64).reshape(-1, trees.n_features + 1),
         threshold=np.concatenate(parts) if parts else np.zeros(0),
@@ -112,4 +124,16 @@ def make_plan(trees: TreeEnsemble) -> Plan:
         choice_start=first[choice],
         choice_stop=first[choice + 1],
         category=trees.category,
+        total=float(largest[:-1].sum()),
     )
+
+
+def _bunches(splits: Longs, target: Ints, table_tree: Longs) -> Longs:
+    """The first tree of each bunch, and the number of trees; all in a bunch have one table and one output."""
+    firsts, size, new_table = [], 0, set(table_tree.tolist())
+    for tree in range(len(splits)):
+        if tree in new_table or target[tree] != target[tree - 1] or size >= BUNCH:
+            firsts.append(tree)
+            size = 0
+        size += int(splits[tree])
+    return np.array([*firsts, len(splits)], dtype=np.int64)

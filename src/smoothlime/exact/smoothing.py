@@ -2,7 +2,7 @@ r"""Smoothed trees, exactly: E f(a) and its gradient for a ~ N(x, diag(σ²)), w
 
 A tree is constant on boxes, so its mean is a sum of products of differences of Φ; `_kernel` has the formulas and sums
 them in one pass down and one up each tree. Two things are not exact, and `radius` bounds both. Branches reached with
-probability below 1e-14 are left out: where f is changed by at most M on a set of probability p, Stein's identity
+probability below 5e-16 are left out: where f is changed by at most M on a set of probability p, Stein's identity
 gives
 
 $$ |\Delta w_j| \le \frac{M}{\sigma_j} \mathbb{E}\,|z_j| 1_A \le \frac{M}{\sigma_j}\,2\varphi(\Phi^{-1}(p/2))
@@ -12,7 +12,7 @@ And numbers are rounded: Φ and φ come from a table of polynomials, right to 1e
 
 The loops are compiled by numba, as NumPy cannot follow branches row by row. Importing it takes 0.2 s, the first call
 on a machine 6 s while it compiles, and 0.3 s in later processes, which find the compiled code on disk. Per row and in
-one thread: 0.1 ms for XGBoost with 500 trees of depth 6, 0.7 to 1.3 ms for a forest of 300 trees grown out
+one thread: 0.05 to 0.1 ms for XGBoost with 500 trees of depth 6, 0.5 to 1.2 ms for a forest of 300 trees grown out
 (`benchmarks/bench_trees.py`). Threads are Python's own and take blocks of rows: the kernel lets go of the
 interpreter's lock, and numba's parallel loops would add a thread pool that other libraries' settings reach into.
 """
@@ -103,7 +103,7 @@ def _finished(
     base = trees.base[None, :] if mixed is None else (mixed @ trees.base)[:, None]
     size = np.ones(r) if mixed is None else np.abs(mixed).sum(axis=1)
     left_out = lost * (size if trees.value.shape[1] > 1 else 1.0)
-    everything = trees.plan.bound.sum() * size
+    everything = trees.plan.total * size
     radius = (9 * (left_out + 1e-17 * everything) + ROUNDING * everything)[:, None] * inverse * trees.scale
     return Smoothed(values * trees.scale + base, np.ascontiguousarray(shaped * trees.scale), radius)
 
