@@ -126,7 +126,10 @@ def intervals(records: Sequence[Record]) -> str:
     heads = [f"{what}, {draws:,}" for draws in counts for what in ("% held", "worst row", "bars / errors", "width")]
     short_of = {name: sum(_is_short(each, name) for each in records) for name in HOLDS}
     judged, rows = (sum(each[name] for each in records) for name in ("rows_judged", "rows"))
-    seeds = " and ".join(f"{of(records, draws=draws)[0]['seeds']} at {draws:,}" for draws in counts)
+    seeds = " and ".join(
+        f"{' or '.join(str(each) for (each,) in groups(of(records, draws=draws), 'seeds'))} at {draws:,}"
+        for draws in counts
+    )
     return (
         f"{markdown(('model', 'σ²', 'from', *heads), lines)}\n\nSeeds: {seeds} draws. Of {len(records)} lines,"
         f" {short_of['coverage']} hold less than {HOLDS['coverage']:.0%} on average and {short_of['worst']} less than"
