@@ -129,7 +129,7 @@ def times(name: str, model: Any, output: str, weights: Any, quick: bool) -> list
 
 
 def threads(trees: TreeEnsemble, weights: Any, count: int, quick: bool) -> dict[str, Any]:
-    """Wall time of one thread over that of two, σ = 1; the fastest rounds, and medians for comparison."""
+    """Wall time of one thread over that of two, σ = 1: medians, and the fastest rounds for comparison."""
     rows = np.random.default_rng(SEED + 2).normal(size=(count, D))
     jobs = {most: lambda most=most: smooth(trees, rows, np.ones(D), weights=weights, threads=most) for most in (1, 2)}
     seconds = interleaved(jobs, 3 if quick else THREADED_ROUNDS, time.perf_counter)
