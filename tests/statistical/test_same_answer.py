@@ -95,7 +95,7 @@ def test_every_point_that_was_evaluated_is_replayed(method, design):
     )
     e = sl.explain(model, X[:1], method=method, design=design, sigma=0.6, n_samples=48, batch_size=10)
     evaluated = np.concatenate(seen)
-    pilot = 16 if method == "smoothgrad" else 4 * 4  # comes first: gradients, or draws with a step along each feature
+    pilot = 12 if method == "smoothgrad" else 2 * 4  # comes first: gradients, or draws with a step along each feature
     before = 2 + pilot * design.startswith("aligned")
     assert len(evaluated) == e.n_evaluations[0] == e.n_samples[0] + before
     np.testing.assert_array_equal(evaluated[:2], np.repeat(X[:1], 2, axis=0))
