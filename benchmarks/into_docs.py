@@ -57,9 +57,10 @@ def made(name: str) -> str:
 def source(benchmark: str, facts: dict[str, Any]) -> str:
     """Script, commit, day, versions and processor."""
     versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items() if name != "smoothlime")
+    used = f"{facts['cores']} cores" if "card" in facts else "one thread"
     return (
         f"<sub>`benchmarks/bench_{benchmark}.py` at {facts['commit']}, {facts['when'][:10]}; Python {facts['python']},"
-        f" {versions}; {facts['cpu']}, one thread.</sub>"
+        f" {versions}; {facts['cpu']}, {used}.</sub>"
     )
 
 

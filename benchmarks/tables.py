@@ -290,8 +290,8 @@ def gpu(records: Sequence[Record]) -> str:
         plain = found.get("bare network, not compiled", bare)
         lines.append(
             (
-                case, f"{bare['rows']:,} × {draws:,}", f"{bare['seconds_median'] * 1e3:.3g}",
-                f"{ours['seconds_median'] * 1e3:.3g}", _ratio(ours["ratio_median"]),
+                case, f"{bare['rows']:,} × {draws:,}", _milliseconds(bare), _milliseconds(ours),
+                _ratio(ours["ratio_median"]),
                 _ratio(ours["seconds_median"] / plain["seconds_median"]) if plain is not bare else "",
                 _ratio(captum["ratio_median"]) if captum else "",
             )
@@ -301,7 +301,12 @@ def gpu(records: Sequence[Record]) -> str:
 
 
 def _ratio(value: float) -> str:
-    return f"{value:.2f}" if value < 3 else f"{value:.2g}"
+    return f"{value:.2f}" if value < 3 else short(value)
+
+
+def _milliseconds(record: Record) -> str:
+    value = 1e3 * record["seconds_median"]
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def trees_long(records: Sequence[Record]) -> str:
