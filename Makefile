@@ -53,7 +53,8 @@ test: install ## all checks: format, lint, types, tests and doctests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n auto --dist loadfile # finding no test at all is exit status 5, a failure
+	# a processor for each worker: more threads would wait for each other; finding no test at all is exit status 5, a failure
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
 
 test-data: install ## tests on the real data files of the paper; fails unless SMOOTHLIME_DATA names their folder
 	$(BIN)/python -m pytest tests/data
