@@ -87,7 +87,7 @@ def add_draws(
     sums, turns = state.sums, source.step_turns
     is_paired, is_shared = source.streams[0].is_paired, source.job.is_shared
     made = _make(state, evaluation, chunks, source.streams, rows, is_shared=is_shared)
-    are_many = len(chunks) > 1 or not is_shared
+    are_many = len(chunks) > 1 or (bool(chunks) and not is_shared)
     is_made_here = are_many and not _is_drawn_there(state, chunks[0], source.streams[:1])
     with closing(ahead(made) if sums.is_apart and is_made_here else made) as works:
         for work in works:

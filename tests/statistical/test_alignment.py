@@ -9,6 +9,7 @@ import pytest
 import smoothlime as sl
 from smoothlime import testing as known
 from smoothlime.alignment import DIRECTIONS, PILOTS, Turns, leading_directions
+from smoothlime.choices import choose_method
 from smoothlime.curves import Curves
 from smoothlime.designs import DESIGNS, PARTS
 
@@ -420,3 +421,8 @@ class TestLeastSquares:
         np.testing.assert_allclose(e.values[0], fit(run >= 0), rtol=1e-8)
         pseudo = [PARTS * fit(run >= 0) - (PARTS - 1) * fit(run != each) for each in range(PARTS)]
         np.testing.assert_allclose(e.groups.pseudo[0], pseudo, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("d", "n", "takes"), [(84, 1_024, "clime"), (85, 1_024, "differences"), (85, 1_032, "clime")])
+def test_predictions_are_asked_at_turned_draws_from_twelve_for_each_feature(d, n, takes):
+    assert choose_method("auto", has_gradients=False, d=d, n=n).name == takes

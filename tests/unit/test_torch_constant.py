@@ -5,12 +5,11 @@ import types
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
 import smoothlime as sl
 from smoothlime.models.torch_constant import constant
-
-torch = pytest.importorskip("torch")
-nn = torch.nn
 
 X = np.linspace(-1, 1, 2 * 6).reshape(2, 6)
 

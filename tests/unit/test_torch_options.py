@@ -163,3 +163,13 @@ class TestDevice:
             model = sl.as_model(module.eval())
             assert model.batch_bytes == PROCESSOR_BATCH_BYTES
             assert automatic_batch_size(15, np.dtype(np.float32), model) == 16_384
+
+
+@pytest.mark.parametrize("method", ["smoothgrad", "auto"])
+def test_twice_an_output_is_twice_as_much_of_everything(method):
+    """An output that is wanted as it is is read; one that is not must still be multiplied."""
+    once, twice = (
+        sl.explain(network(), X, sigma=0.5, target=target, n_samples=256, method=method) for target in (1, {1: 2.0})
+    )
+    for name in ("values", "standard_error", "smoothed", "prediction"):
+        np.testing.assert_allclose(getattr(twice, name), 2 * getattr(once, name), rtol=1e-5)

@@ -82,7 +82,7 @@ class TorchSums:
         self.free, self.held = (self._positions(each) if len(held) else None for each in (free, held))
         self.weights = torch.from_numpy(np.array(common_rows(weights), dtype=np.float64)).to(self.home)
         self.common = list(self.weights[0].to(model.device, self._native)) if len(self.weights) == 1 else []
-        self.columns = [_only(each) for each in common_rows(weights)[0]]
+        self.columns = [_only(each) if self.common else None for each in weights[0]]
         r, t, _ = weights.shape
 
         def zeros(*shape: int) -> Any:
@@ -306,10 +306,10 @@ class TorchSums:
         self.unseen.add_(self.at_home(out.sum()))  # a product with weight 0 may or may not see what is not finite
         r, g = rows.stop - rows.start, groups.stop - groups.start
         for i in range(len(self.first)):
-            if self.common:
-                column = self.columns[i]
-                common = self.common[i].to(out.dtype)
-                scalars = (self.torch.mv(out, common) if column is None else out[:, column]).view(r, b, g)
+            if self.columns[i] is not None:
+                scalars = out[:, self.columns[i]].view(r, b, g)
+            elif self.common:
+                scalars = self.torch.mv(out, self.common[i].to(out.dtype)).view(r, b, g)
             else:
                 weights = self.weights[rows, i, None].to(out.device, out.dtype)
                 scalars = (out.view(r, b * g, -1) * weights).sum(dim=2).view(r, b, g)
