@@ -6,10 +6,13 @@ as a ratio to it: the median over rounds, and the interquartile range.
 
 - pictures: a network like ResNet-50 and one like ViT-B/16, with random weights, 3 × 224 × 224 pixels as 150,528
   features, 1 row × 256 and × 1,024 draws. With 256 also in bfloat16 (with its error beside float32), and with both
-  compiled, each beside the bare network in the same form.
+  compiled, each beside the bare network in the same form. Torch's convolutions use TF32 by themselves, its matrix
+  products where they are let: the second network is measured in both ways.
 - rows: a 15-10-10-2 ELU network, 100,000 rows × 64 draws; one: the same, 1 row × 1,024 draws.
 - captum's NoiseTunnel over Saliency with as many draws, where captum is installed; of 100,000 rows for
   the first 1,000.
+
+First of all the card's draws are compared with the processor's: they must be the same but for rounding.
 
 Without a graphics card everything is tiny, nothing is compiled, and it only shows that it runs: the numbers mean
 nothing. Some of the cases alone go to a file of their own.
@@ -243,6 +246,18 @@ def pictures(name: str, network: Any, sizes: Sizes, options: argparse.Namespace)
     records += roughly(name, net, x, points[: min(sizes.draws)], size, options)
     if options.compile and HAS_CARD:
         records += translated(name, net, x, points, size, sizes, options)
+    if network is Transformer:
+        torch.set_float32_matmul_precision("high")
+        jobs = {
+            BARE: bare(net, points, size),
+            "explain": explain(net, x, len(points)),
+            "captum": captum(net, x, len(points), size),
+        }
+        facts = {"batch_size": size, "rows": 1, "draws": len(points), "features": d}
+        records += timed(f"{name}, TF32", jobs, options.rounds, **facts)
+        if options.compile and HAS_CARD:
+            records += translated(f"{name}, TF32", net, x, points, size, sizes, options)
+        torch.set_float32_matmul_precision("highest")
     return records
 
 
@@ -318,6 +333,22 @@ def tables(name: str, rows: int, draws: int, sizes: Sizes, options: argparse.Nam
     return records
 
 
+def check_draws() -> float:
+    """Largest difference between draws that the card makes and the processor's, in standard deviations."""
+    from smoothlime.designs import Chunk
+    from smoothlime.models.torch_normals import scaled_normals
+    from smoothlime.normals import Run, Sequence, normals
+
+    n, d = 2**7, 2**15
+    run = Run(Sequence.of(np.random.SeedSequence(SEED)), 2**40 + 1, 2**40 + 1 + n * d)
+    scale = torch.ones(d, dtype=torch.float64, device=DEVICE)
+    made = scaled_normals(torch, run, Chunk(n, slice(0, 1), n), scale, torch.float32)
+    away = float(np.abs(made.cpu().numpy().reshape(-1) - normals(run)).max())
+    if away > 2**-20:
+        sys.exit(f"the card makes other draws than the processor: they differ by {away:.2g}")
+    return away
+
+
 def show_profile(job: Job | None, options: argparse.Namespace) -> None:
     """Where the host spends its time in one call; the card runs beside it, and is waited for where sums are fetched."""
     if options.profile and job is not None:
@@ -336,7 +367,7 @@ def main() -> None:
     warnings.simplefilter("ignore", sl.errors.LostPrecision)  # bfloat16 is measured here, not complained about
     sizes = FULL if HAS_CARD else TINY
     card = torch.cuda.get_device_name() if HAS_CARD else "none: tiny sizes, the numbers mean nothing"
-    facts = machine("torch", "captum") | {"seed": SEED, "card": card, "design": DESIGN}
+    facts = machine("torch", "captum") | {"seed": SEED, "card": card, "design": DESIGN, "draws_differ": check_draws()}
     print(f"graphics card: {card}")
     if captum(nn.Identity(), np.zeros((1, 1)), 1, 1) is None:
         print("captum is not installed: it is left out")
