@@ -9,19 +9,32 @@ import numpy as np
 
 from ._types import Array
 
+WORTH_WAITING = 2**12
+"""Numbers from which on it takes longer to pin their memory than to wait until the device is free."""
+
 
 def library(numbers: Any) -> Any:
     """NumPy for its arrays and torch for its tensors: they share the names of what statistics need."""
     return np if isinstance(numbers, np.ndarray) else sys.modules["torch"]
 
 
-def beside(numbers: Any, array: Array) -> Any:
-    """An array as something that can be combined with other numbers: a tensor on their device, if they are one."""
+def beside(numbers: Any, given: Any) -> Any:
+    """What can be combined with other numbers: an array, or a tensor on their device, if they are one.
+
+    What little goes to a graphics card goes there behind all that it was given before, and nobody waits for it.
+    """
     if isinstance(numbers, np.ndarray):
-        return array
-    some = array[tuple(slice(None) if stride else slice(1) for stride in array.strides)]  # not what is only repeated
+        return on_host(given)
+    if not isinstance(given, np.ndarray):
+        return given.to(numbers.device)  # it may have been fetched since, or the numbers have
+    some = given[tuple(slice(None) if stride else slice(1) for stride in given.strides)]  # not what is only repeated
+    if some.size and bool((some == some.flat[0]).all()):  # need not travel
+        return numbers.new_full((1,) * given.ndim, float(some.flat[0])).expand(given.shape)
     safe = np.ascontiguousarray(some) if some.flags.writeable else some.copy()  # torch warns of what it may not write
-    return library(numbers).from_numpy(safe).to(numbers.device).expand(array.shape)
+    tensor = library(numbers).from_numpy(safe)
+    if numbers.is_cuda and safe.size <= WORTH_WAITING:
+        tensor = tensor.pin_memory()  # torch keeps it from being used again until it has arrived
+    return tensor.to(numbers.device, non_blocking=True).expand(given.shape)
 
 
 def merge_groups(sums: Any) -> None:
@@ -32,5 +45,11 @@ def merge_groups(sums: Any) -> None:
 
 
 def on_host(numbers: Any) -> Array:
-    """The same numbers as an array."""
-    return numbers if isinstance(numbers, np.ndarray) else np.asarray(numbers.cpu().numpy())
+    """The same numbers as an array, in room that NumPy makes: it asks for large pages, and torch does not."""
+    if isinstance(numbers, np.ndarray):
+        return numbers
+    if not numbers.is_cuda:
+        return np.asarray(numbers.cpu().numpy())
+    made: Array = np.empty(tuple(numbers.shape))
+    library(numbers).from_numpy(made).copy_(numbers)
+    return made

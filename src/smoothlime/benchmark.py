@@ -20,7 +20,7 @@ from .errors import InvalidArgument, NoClosedForm, TooFewDraws
 from .explain import explain, prepare
 from .explanation import Explanation, around
 from .job import Job
-from .models import Differentiable, resolve_target
+from .models import Differentiable
 from .settings import Settings
 
 DRAWS = (64, 128, 256, 512, 1_024, 2_048, 4_096)
@@ -205,7 +205,7 @@ def crossing(evaluations: Sequence[int], errors: Sequence[float], target: float)
 def _take_up(model: Any, X: Any, question: dict[str, Any], seed: int) -> _Subject:
     """Every argument checked, before the first draw."""
     job = _prepare(model, X, question, "clime", seed)
-    target = resolve_target(question["target"], job.outputs, job.predictions)
+    target = job.resolve(question["target"])
     return _Subject(model, X, question, job, target.weights[:, 0], target.names[0])
 
 

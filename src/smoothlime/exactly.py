@@ -13,7 +13,7 @@ from ._version import versions
 from .errors import InvalidArgument, NoClosedForm
 from .exact import ClosedForm, Exact, Smoothed, find_closed_form
 from .explanation import Explanation, Provenance, columns
-from .models import Evaluation, Target
+from .models import Evaluation, Target, resolve_target
 from .models.evaluation import automatic_batch_size
 from .models.targets import output_names
 from .subject import Subject, take_up
@@ -37,6 +37,10 @@ class Exactly:
         self.predictions = predictions
         self.evaluations = evaluations
         self.outputs = output_names(subject.model.outputs, predictions.shape[1])
+
+    def resolve(self, target: Any) -> Target:
+        """What is asked for of each row."""
+        return resolve_target(target, self.outputs, len(self.predictions), lambda: self.predictions)
 
     def run(self, target: Target, confidence: float, progress: Any) -> list[Explanation]:
         """One explanation per target."""

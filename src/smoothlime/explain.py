@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -9,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ._validate import check_choice
+from .at_rows import ask_at_rows
 from .choices import certify_method, choose_design, choose_method
 from .controlled import settle_control
 from .designs import DESIGNS, Design
@@ -17,10 +19,10 @@ from .estimators import Estimator, Lime
 from .exact import Exact
 from .exactly import Exactly, find_exactly
 from .explanation import Explanation
-from .job import Job, row_name
-from .models import Evaluation, model_dtype, resolve_target
+from .job import Job
+from .models import Evaluation, model_dtype
 from .models.evaluation import automatic_batch_size
-from .models.targets import every_output, output_names, range_of
+from .models.targets import every_output, range_of
 from .neighbourhood import Neighbourhood
 from .sampling import run
 from .settings import Settings
@@ -125,12 +127,12 @@ def explain(
     )  # fmt: skip
     known = _exactly(model, X, method, sigma, background, output, n_samples, design)
     if known is not None:
-        return known.run(resolve_target(target, known.outputs, known.predictions), settings.confidence, progress)[0]
+        return known.run(known.resolve(target), settings.confidence, progress)[0]
     job = prepare(
         model, X, settings, method=method, sigma=sigma, background=background, target=target, output=output,
-        design=design,
+        design=design, may_ride=True,
     )  # fmt: skip
-    resolved = resolve_target(target, job.outputs, job.predictions)
+    resolved = job.resolve(target)
     (explanation,) = run(job, resolved, progress)
     if n_samples is None:
         warn_not_converged({explanation.output_name: explanation})
@@ -181,7 +183,10 @@ def explain_outputs(
     if known is not None:
         every = every_output(known.outputs, len(known.predictions))
         return dict(zip(every.names, known.run(every, settings.confidence, progress), strict=True))
-    job = prepare(model, X, settings, method=method, sigma=sigma, background=background, output=output, design=design)
+    job = prepare(
+        model, X, settings, method=method, sigma=sigma, background=background, output=output, design=design,
+        may_ride=True,
+    )  # fmt: skip
     resolved = every_output(job.outputs, len(job.rows))
     explanations = dict(zip(resolved.names, run(job, resolved, progress), strict=True))
     if n_samples is None:
@@ -201,8 +206,12 @@ def prepare(
     output: str = "probability",
     design: str = "auto",
     may_turn: bool = True,
+    may_ride: bool = False,
 ) -> Job:
-    """Check every argument, settle every choice, and ask the model for f(x), twice: one that works by itself, later."""
+    """Check every argument, settle every choice, and ask the model for f(x).
+
+    That may go along with the first draws, where all draws are added up: see `at_rows`.
+    """
     check_choice(output, "output", ("probability", "margin"))
     subject = take_up(model, X, sigma=sigma, background=background, output=output)
     adapted, rows, factor = subject.model, subject.rows, subject.factor
@@ -238,16 +247,8 @@ def prepare(
     chosen, looks = _budget(estimator, design, d, settings.n_samples, settings.max_samples, may_turn=may_turn)
     stopping = Stopping(looks, settings.rtol, settings.absolute, settings.confidence)
     evaluation = Evaluation(adapted if controlled is None else controlled.margins.model, size)
-    answers = evaluation.values(rows.astype(dtype), row_name)
-    is_apart = getattr(adapted, "is_apart", False) and hasattr(estimator, "gather")
-    if not is_apart:
-        evaluation.check_repeatable(rows.astype(dtype), answers, row_name)  # the first may be spoilt by now
-    predictions = answers if controlled is None else controlled.predictions
-    _warn_if_blurred(subject)
-    return Job(
+    job = Job(
         subject=subject,
-        predictions=predictions,
-        outputs=output_names(adapted.outputs, predictions.shape[1]),
         evaluation=evaluation,
         method=estimator,
         design=chosen,
@@ -256,8 +257,11 @@ def prepare(
         seed=settings.seed,
         dtype=dtype.name,
         controlled=controlled,
-        to_repeat=[answers] if is_apart else [],
     )
+    asked = dataclasses.replace(job, at_rows=ask_at_rows(job, may_ride=may_ride))
+    asked.outputs  # noqa: B018 (names that do not fit are complained about here)
+    _warn_if_blurred(subject)
+    return asked
 
 
 def _exactly(

@@ -12,16 +12,19 @@ from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ._progress import Progress
-from ._types import Indices
+from ._types import Indices, Points
 from .designs import Chunk, Stream
 from .models import Evaluation
 from .models.gradient_sums import GradientSums, Totals
 from .neighbourhood import Factor
 from .normals import Run
-from .sources import Source
+
+if TYPE_CHECKING:
+    from .job import Job
+    from .sources import Source
 
 Item = TypeVar("Item")
 
@@ -75,6 +78,25 @@ class Work:
     """Of draws, where the device makes them"""
 
 
+def empty_sums(job: Job, rows: Points) -> GradientSums:
+    """Sums of gradients around rows (r, d), kept by the model of a job."""
+    model: Any = job.evaluation.model  # one that SumsGradients
+    # second moments are a floor for the errors of nets, and of no other design
+    sums: GradientSums = model.gradient_sums(
+        rows, job.factor.free, job.groups,
+        moments=job.design.is_net, slopes=getattr(job.method, "control", "") == "values", is_shared=job.is_shared,
+    )  # fmt: skip
+    return sums
+
+
+def draw_first(sums: GradientSums, factor: Factor, chunk: Chunk, streams: list[Stream]) -> Any:
+    """Steps of the first chunk, made by the device; None where it does not make them."""
+    if not _is_drawn_there(sums, factor, chunk, streams):
+        return None
+    runs = [stream.run(chunk.n) for stream in streams]
+    return sums.draw(runs, chunk, factor.lower, is_paired=streams[0].is_paired)
+
+
 def add_draws(
     state: Summed,
     evaluation: Evaluation,
@@ -88,9 +110,14 @@ def add_draws(
     is_paired, is_shared = source.streams[0].is_paired, source.job.is_shared
     made = _make(state, evaluation, chunks, source.streams, rows, is_shared=is_shared)
     are_many = len(chunks) > 1 or (bool(chunks) and not is_shared)
-    is_made_here = are_many and not _is_drawn_there(state, chunks[0], source.streams[:1])
+    is_made_here = are_many and not _is_drawn_there(sums, state.factor, chunks[0], source.streams[:1])
     with closing(ahead(made) if sums.is_apart and is_made_here else made) as works:
         for work in works:
+            opened, sums.opened = sums.opened, None
+            if opened is not None:  # it is under way, around all rows
+                evaluation.add_gradients(opened)
+                watch.advance(work.chunk.n)
+                continue
             if work.runs:
                 steps = sums.draw(work.runs, work.chunk, state.factor.lower, is_paired=is_paired)
             else:
@@ -123,16 +150,16 @@ def _make(
         block = max(1, evaluation.batch_size // chunk.n)
         parts = [slice(start, min(rows, start + block)) for start in range(0, rows, block)]
         for some, theirs in [(parts, streams)] if is_shared else [((part,), streams[part]) for part in parts]:
-            if _is_drawn_there(state, chunk, theirs):
+            if _is_drawn_there(state.sums, state.factor, chunk, theirs):
                 yield Work(chunk, some, runs=[stream.run(chunk.n) for stream in theirs])
             else:
                 yield Work(chunk, some, _staged_steps(state, chunk, theirs))
 
 
-def _is_drawn_there(state: Summed, chunk: Chunk, streams: list[Stream]) -> bool:
+def _is_drawn_there(sums: GradientSums, factor: Factor, chunk: Chunk, streams: list[Stream]) -> bool:
     """Whether the device makes the draws of a chunk, and multiplies them by one number for each feature."""
-    is_possible = state.sums.can_draw and state.factor.is_diagonal and streams[0].can_be_made_elsewhere
-    return is_possible and len(streams) * chunk.n * len(state.factor.free) >= WORTH_DRAWING
+    is_possible = sums.can_draw and factor.is_diagonal and streams[0].can_be_made_elsewhere
+    return is_possible and len(streams) * chunk.n * len(factor.free) >= WORTH_DRAWING
 
 
 def _staged_steps(state: Summed, chunk: Chunk, streams: list[Stream]) -> Any:

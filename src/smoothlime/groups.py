@@ -13,7 +13,8 @@ from ._arrays import beside, library, on_host
 from ._types import Array, Indices
 from .models.gradient_sums import Elsewhere
 from .neighbourhood import Factor
-from .uncertainty.jackknife import once, ratio, skewness, skewness_inflation, standard_error, t_quantile
+from .uncertainty.jackknife import once, standard_error, t_quantile
+from .uncertainty.lengths import Lengths
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,8 +68,9 @@ class Groups:
         by one draw. An error below one draw's share is raised to it; where groups agree still better than
         that, to two and a half shares: somewhat more than one of eight nets off by one draw would show.
         """
-        numbers = self.said if isinstance(self.said, np.ndarray) else self.said.numbers
-        error = standard_error(numbers, self.sizes)
+        error = standard_error(self.said, self.sizes) if isinstance(self.said, np.ndarray) else self.said.spread
+        if self._is_unraised:
+            return error
         xp, floor = library(error), beside(error, self.resolution)
         return xp.where(error < floor / 4, 2.5 * floor, xp.maximum(error, floor))
 
@@ -78,57 +80,44 @@ class Groups:
         Student's t times the standard error, widened along the slope itself where the groups are skewed: that
         is the direction in which rare large terms pull.
         """
-        numbers, placed = self._beside(factor)
-        return on_host(self._reach(beside(numbers, values), numbers, placed, miss))
+        lengths = self._lengths(values, factor)
+        quantile = t_quantile(self.degrees_of_freedom, 1 - miss / 2)
+        errors = on_host(self._errors)
+        extra = lengths.extra(quantile, self.sizes)[:, None]
+        return quantile[:, None] * np.sqrt(errors**2 + extra * on_host(lengths.direction) ** 2)
 
-    def measure(self, values: Array, variance: Array, factor: Factor, miss: float) -> Measured:
+    def measure(self, values: Any, variance: Array, factor: Factor, miss: float) -> Measured:
         """What the errors of slopes (r, f) come to, given the model's variance (r,) over the neighbourhood."""
-        numbers, placed = self._beside(factor)
-        slopes, errors = beside(numbers, values), self._errors_beside(numbers)
-        xp, std = library(numbers), beside(numbers, factor.std) if not factor.is_diagonal else placed.lower
-
-        def length(terms: Any) -> Any:
-            return xp.sqrt((terms * terms).sum(axis=1))
-
-        noise = placed.whiten(errors) if factor.is_diagonal else standard_error(factor.whiten(self.pseudo), self.sizes)
-        explained = on_host(length(placed.whiten(slopes)) ** 2 - length(noise) ** 2)
+        lengths = self._lengths(values, factor)
+        explained, noise, plain, size, widened = on_host(lengths.squares)
         known = np.where(np.isnan(variance), np.nan, 1.0)
-        share = np.divide(explained, variance, out=known, where=variance > 0)
+        share = np.divide(explained - noise, variance, out=known, where=variance > 0)
+        quantile = t_quantile(self.degrees_of_freedom, 1 - miss / 2)
         return Measured(
-            radius=on_host(length(self._reach(slopes, numbers, placed, miss) * std)),
-            size=on_host(length(slopes * std)),
+            radius=quantile * np.sqrt(plain + lengths.extra(quantile, self.sizes) * widened),
+            size=np.sqrt(size),
             fidelity=np.clip(share, 0.0, 1.0),
         )
 
-    def _beside(self, factor: Factor) -> tuple[Any, Factor]:
-        """What groups say as an array or a tensor, and the factor beside it; on the host where Σ is full."""
-        numbers = self.said if isinstance(self.said, np.ndarray) else self.said.numbers
-        if not factor.is_diagonal:
-            return on_host(numbers), factor
-        return numbers, dataclasses.replace(factor, lower=beside(numbers, factor.lower))
+    def _lengths(self, values: Any, factor: Factor) -> Lengths:
+        """Of slopes and their errors, where groups are; on the host where Σ is full. Perhaps they are known already."""
+        if isinstance(self.said, np.ndarray) or not factor.is_diagonal:
+            numbers = self.pseudo
+        else:
+            known, numbers = self.said.lengths, self.said.numbers
+            if known is not None and known.slopes is values and known.factor is factor and self._is_unraised:
+                return known
+        slopes, errors = beside(numbers, values), beside(numbers, self._errors)
+        return Lengths.of(slopes, errors, numbers, self.sizes, factor)
 
-    def _errors_beside(self, numbers: Any) -> Any:
-        """Errors where the numbers are now: these may have been fetched since."""
-        errors = self._errors
-        if isinstance(numbers, np.ndarray) or isinstance(errors, np.ndarray):
-            return beside(numbers, on_host(errors))
-        return errors.to(numbers.device)
+    @property
+    def _is_unraised(self) -> bool:
+        """Whether errors are as groups say, by construction."""
+        return not any(self.resolution.strides) and not self.resolution.flat[0]
 
     def __getstate__(self) -> dict[str, Any]:
         """What is copied and sent elsewhere: no more than the fields, as other things may lie on a device."""
         return {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
-
-    def _reach(self, values: Any, numbers: Any, factor: Factor, miss: float) -> Any:
-        """Half-widths, made where the numbers are."""
-        xp = library(numbers)
-        quantile = beside(numbers, t_quantile(self.degrees_of_freedom, 1 - miss / 2))
-        slope = factor.whiten(values)
-        along = ratio(slope, xp.sqrt((slope * slope).sum(axis=1))[:, None])
-        said = (numbers @ factor.steps(along)[:, :, None])[:, :, 0]  # (Lᵀw)·v = w·(Lv)
-        inflation = skewness_inflation(skewness(said, self.sizes), quantile)
-        extra = (inflation**2 - 1)[:, None] * standard_error(said[:, :, None], self.sizes) ** 2
-        errors = self._errors_beside(numbers)
-        return quantile[:, None] * xp.sqrt(errors**2 + extra * factor.unwhiten(along) ** 2)
 
     def rows(self, kept: Indices) -> Groups:
         """Groups of some of the rows."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -10,14 +10,16 @@ import numpy as np
 
 from ._types import Array, Indices, Points
 from .alignment import pilot_size
+from .at_rows import AtRows
 from .controlled import Controlled, Controls
 from .curves import Curves
 from .designs import Design, Layout, Stream
 from .estimators import Batch, Estimate, Estimator, GroupedDraws
 from .explanation import around
-from .models import Evaluation, Target
+from .models import Evaluation, Target, resolve_target
 from .models.evaluation import Where
 from .models.links import probabilities
+from .models.targets import output_names
 from .neighbourhood import Factor
 from .subject import Subject
 from .uncertainty.stopping import Stopping
@@ -25,11 +27,9 @@ from .uncertainty.stopping import Stopping
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """All decisions made, f(x) known, nothing drawn yet."""
+    """All decisions made, f(x) asked for, and nothing drawn yet that anybody has seen."""
 
     subject: Subject
-    predictions: Array
-    outputs: tuple[str, ...]
     evaluation: Evaluation
     method: Estimator
     design: Design
@@ -39,13 +39,35 @@ class Job:
     dtype: str
     controlled: Controlled | None = None
     """Set where `evaluation` asks for margins, and what is explained are probabilities"""
-    to_repeat: list[Array] = field(default_factory=list)
-    """Answers (r, k) at the rows, where they are still to be asked for once more"""
+    at_rows: AtRows | None = None
+    """f(x), once it has been asked for"""
 
     @property
     def asked(self) -> int:
-        """Model rows asked for each row besides draws: f(x) twice, a pilot, and what a control needed."""
-        return 2 + self.pilot + (0 if self.controlled is None else self.controlled.evaluations)
+        """Model rows asked for each row besides draws: f(x), a pilot, and what a control needed."""
+        controls = 0 if self.controlled is None else self.controlled.evaluations
+        return self.answers.count + self.pilot + controls
+
+    @property
+    def answers(self) -> AtRows:
+        """f(x), of what `evaluation` asks for."""
+        assert self.at_rows is not None
+        return self.at_rows
+
+    @property
+    def predictions(self) -> Array:
+        """(r, k) f(x), of what is explained; this may wait for the model."""
+        return self.answers.values if self.controlled is None else self.controlled.predictions
+
+    @cached_property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the outputs."""
+        k = self.answers.width if self.controlled is None else self.controlled.predictions.shape[1]
+        return output_names(self.subject.model.outputs, k)
+
+    def resolve(self, target: Any) -> Target:
+        """What is asked for of each row."""
+        return resolve_target(target, self.outputs, len(self.rows), lambda: self.predictions)
 
     @property
     def rows(self) -> Array:
@@ -65,11 +87,6 @@ class Job:
     def groups(self) -> int:
         """Groups of draws."""
         return self.layout(self.stopping.looks[0]).groups
-
-    def repeat(self) -> None:
-        """Ask once more for what is still to be repeated."""
-        while self.to_repeat:
-            self.evaluation.check_repeatable(self.rows.astype(self.dtype), self.to_repeat.pop(), row_name)
 
     def streams(self, rows: Indices) -> list[Stream]:
         """One sequence of draws for all rows, or one for each."""
@@ -153,11 +170,6 @@ class Question:
     def t(self) -> int:
         """Targets."""
         return self.weights.shape[1]
-
-
-def row_name(position: int) -> str:
-    """How complaints name a row of the caller's table."""
-    return f"row {position}"
 
 
 def _plain(terms: int) -> Factor:

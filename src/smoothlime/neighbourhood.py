@@ -204,9 +204,8 @@ class Neighbourhood:
     def factor(self, d: int, feature_names: Sequence[str] = ()) -> Factor:
         """L with Σ = L Lᵀ for rows of d features, over the features that are perturbed."""
         self._check_columns(feature_names)
-        is_free = np.ones(d, dtype=np.bool_)
-        is_free[self._fixed_positions(d, feature_names)] = False
-        free = np.flatnonzero(is_free)
+        fixed = self._fixed_positions(d, feature_names)
+        free = np.delete(np.arange(d), fixed) if fixed else np.arange(d)
         if not len(free):
             msg = (
                 f"all {d} features are fixed; leave at least one to perturb. Columns that hold no numbers, and columns"
@@ -219,6 +218,8 @@ class Neighbourhood:
             if np.count_nonzero(lower) == len(free):  # diagonal after all: the cheap form
                 return Factor(d, free, np.diag(lower).copy())
             return Factor(d, free, lower)
+        if self.scale is None and not np.ndim(self.sigma):
+            return Factor(d, free, np.full(len(free), float(self.sigma)))
         std = np.ones(d)
         for name, given in (("sigma", self.sigma), ("scale", self.scale)):
             if given is not None:

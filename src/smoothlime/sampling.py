@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ._arrays import on_host
 from ._parallel import in_parts, threads
 from ._progress import Progress
 from ._types import Array, Indices
@@ -20,7 +21,7 @@ from .alignment import DIRECTIONS
 from .designs import Chunk
 from .estimators.certified import Certifying
 from .explanation import Explanation, Provenance, columns
-from .gradient_path import Summed, add_draws
+from .gradient_path import Summed, add_draws, empty_sums
 from .groups import Groups
 from .job import Job, Question, evaluate
 from .looks import Found, Look
@@ -59,7 +60,7 @@ def trace(job: Job, target: Target, counts: Sequence[int], progress: Any) -> Arr
             for i, between in enumerate(pairwise((0, *counts))):
                 _advance(job, question, rows, state, source, between, watch)
                 for part in _parts(job, question, rows, state, source, between):
-                    found[i, rows[part]] = job.finish(_on_host(job, state, part), counts[i]).values
+                    found[i, rows[part]] = on_host(job.finish(_on_host(job, state, part), counts[i]).values)
     return found
 
 
@@ -129,7 +130,7 @@ def _settle(job: Job, rows: Indices, look: Look, part: slice, found: Found) -> t
     done |= look.n == job.stopping.looks[-1]
     left = np.flatnonzero(~done)
     found.record(_with_targets(rows[part][done], t), _with_targets(np.flatnonzero(done), t), look)
-    return part.start + left, _still_to_draw(job, look, left, t)
+    return part.start + left, _still_to_draw(job, look, left, t) if len(left) else 0
 
 
 def _begin(job: Job, question: Question, rows: Indices) -> Any:
@@ -137,15 +138,13 @@ def _begin(job: Job, question: Question, rows: Indices) -> Any:
     t = question.t
     gradient_sums = getattr(job.evaluation.model, "gradient_sums", None)  # of a model that is SumsGradients
     if gradient_sums is not None and hasattr(job.method, "gather"):
-        # second moments are a floor for the errors of nets, and of no other design
-        x, weights = job.rows, question.weights
-        if len(rows) < len(x):
-            x, weights = x[rows], weights[rows]
-        slopes = getattr(job.method, "control", "") == "values"
-        sums = gradient_sums(
-            x.astype(job.dtype), job.factor.free, weights, job.groups,
-            moments=job.design.is_net, slopes=slopes, is_shared=job.is_shared,
-        )  # fmt: skip
+        sums, weights = job.answers.opened, question.weights
+        if sums is None:
+            x = job.rows
+            if len(rows) < len(x):
+                x, weights = x[rows], weights[rows]
+            sums = empty_sums(job, x.astype(job.dtype))
+        sums.aim(weights)
         return Summed(sums, job.factor, t)
     return job.method.start(len(rows) * t, job.groups, job.seen, is_shared=job.is_shared)
 
@@ -164,7 +163,7 @@ def _advance(
     chunks: Iterator[Chunk] = job.layout(between[1]).chunks(*between, job.evaluation.batch_size)
     if isinstance(state, Summed):
         add_draws(state, job.evaluation, list(chunks), source, len(rows), watch)
-        job.repeat()  # while the device is still busy
+        job.answers.ask_again()  # while the device is still busy
         return
     for chunk in chunks:
         shared = source.draw(chunk) if job.is_shared else None
@@ -187,8 +186,11 @@ def _parts(
     """Rows to be looked at together; sums of the model that are not finite become an error that names the row."""
     if not isinstance(state, Summed):
         return [slice(0, len(rows))]
+    n = between[1]
+    state.sums.look_ahead(job.layout(n).sizes(n), job.seen)
     if not state.sums.is_finite():
         _ask_again(job, question, rows, source, between)
+    job.answers.compare()
     return state.parts(len(rows), job.groups)
 
 
@@ -216,13 +218,12 @@ def _look(job: Job, state: Any, n: int, source: Source, t: int) -> Look:
     resolution = estimate.resolution if job.design.is_net else np.broadcast_to(0.0, estimate.values.shape)
     freedom = None if estimate.carriers is None else np.maximum(estimate.carriers - 1, 1.0)
     groups = Groups(estimate.pseudo, np.broadcast_to(sizes, (rows, len(sizes))), resolution, None, freedom)
-    values = estimate.values
-    measured = groups.measure(values, estimate.variance, job.factor, miss)
+    measured = groups.measure(estimate.values, estimate.variance, job.factor, miss)
     radius, size = measured.radius if radius is None else radius, measured.size
     stopping, spread = job.stopping, estimate.spread
     tolerance = stopping.tolerance(size, radius, spread)
     is_reached = stopping.is_reached(n, size, radius, spread)
-    return Look(n, estimate, groups, values, radius, measured.fidelity, tolerance, is_reached)
+    return Look(n, estimate, groups, on_host(estimate.values), radius, measured.fidelity, tolerance, is_reached)
 
 
 def _still_to_draw(job: Job, look: Look, rows: Indices, t: int) -> int:

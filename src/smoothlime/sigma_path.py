@@ -19,7 +19,7 @@ from .exactly import find_exactly
 from .explain import prepare
 from .explanation import Explanation
 from .job import Job
-from .models import Target, resolve_target
+from .models import Target
 from .neighbourhood import Neighbourhood
 from .sampling import run
 from .settings import Settings
@@ -216,7 +216,7 @@ def sigma_path(
         background=background, target=target, output=output, design=design, may_turn=False,
     )  # fmt: skip
     _check_one_row(job.rows.shape)
-    resolved = resolve_target(target, job.outputs, job.predictions)
+    resolved = job.resolve(target)
     with Progress(progress, len(wanted) * job.stopping.looks[-1]) as watch:
         jobs = [_widened(job, around, each) for each in wanted]
         return SigmaPath(wanted, tuple(_explain(each, resolved, watch) for each in jobs))
@@ -244,7 +244,7 @@ def _exact_path(
         if known is None:
             return None
         _check_one_row(known.subject.rows.shape)
-        resolved = resolve_target(target, known.outputs, known.predictions)
+        resolved = known.resolve(target)
         found += known.run(resolved, check_fraction(confidence, "confidence"), progress)
     return SigmaPath(sigmas, tuple(found))
 

@@ -299,7 +299,9 @@ class TestApart:
         np.testing.assert_allclose(loaded.interval(), e.interval(), **EXACT)
 
     def test_the_oldest_make_room(self):
-        said = [TorchSaid(torch, torch.full((1, 4, 5), float(i), dtype=torch.float64)) for i in range(4)]
+        said = [
+            TorchSaid(torch, torch.full((1, 4, 5), float(i), dtype=torch.float64), torch.zeros(1, 5)) for i in range(4)
+        ]
         for each in said[:3]:
             make_room(each, allowed=1_000)
         assert [each.bytes_on[1] for each in said[:3]] == [160] * 3
@@ -307,7 +309,7 @@ class TestApart:
         assert [each.bytes_on[1] for each in said] == [0, 0, 160, 160]
         np.testing.assert_array_equal(said[1].fetch(), np.full((1, 4, 5), 1.0))
         del said[2]  # nobody holds it any more: it takes no room
-        last = TorchSaid(torch, torch.zeros((1, 4, 5), dtype=torch.float64))
+        last = TorchSaid(torch, torch.zeros((1, 4, 5), dtype=torch.float64), torch.zeros(1, 5))
         make_room(last, allowed=330)
         assert said[2].bytes_on[1] == last.bytes_on[1] == 160
 
@@ -333,7 +335,8 @@ class TestTurns:
         turns = Turns.onto(np.linalg.qr(rng.normal(size=(7, f, 2))).Q.swapaxes(1, 2))
         model = sl.as_model(net)
         weights = np.broadcast_to(np.eye(3)[1], (7, 1, 3))
-        sums = model.gradient_sums(X, free, weights, 5, moments=True)
+        sums = model.gradient_sums(X, free, 5, moments=True)
+        sums.aim(weights)
         staged = sums.stage((1, 6, 2, f))
         staged.array[...] = rng.normal(size=staged.array.shape)
         steps = sums.move(staged)
@@ -357,7 +360,7 @@ class TestTurns:
     def test_turn_each_rows_own_steps_too(self):
         net, rng = network(), np.random.default_rng(2)
         turns = Turns.onto(np.linalg.qr(rng.normal(size=(2, 4, 3))).Q.swapaxes(1, 2))
-        sums = sl.as_model(net).gradient_sums(X[:2], np.arange(4), np.ones((2, 1, 3)), 1, moments=False)
+        sums = sl.as_model(net).gradient_sums(X[:2], np.arange(4), 1, moments=False)
         staged = sums.stage((2, 8, 1, 4))
         staged.array[...] = rng.normal(size=staged.array.shape)
         batch = sums.batch(slice(0, 2), slice(0, 1), sums.move(staged), turns)

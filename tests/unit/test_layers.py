@@ -26,6 +26,7 @@ LAYERS = [
         "choices",
         "settings",
         "controlled",
+        "at_rows",
         "job",
         "sources",
         "gradient_path",

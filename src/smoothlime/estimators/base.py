@@ -104,8 +104,8 @@ class Batch:
 class Estimate:
     """Numbers only: slopes per unit of each perturbed feature, and what is needed for their errors."""
 
-    values: Array
-    """(r, d) slopes from all draws"""
+    values: Any
+    """(r, d) slopes from all draws; an array, or a tensor where the model is"""
     pseudo: Any
     """(r, g, d) what each group says: see `uncertainty.jackknife`; an array, or Elsewhere"""
     resolution: Array

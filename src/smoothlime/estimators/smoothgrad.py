@@ -161,7 +161,7 @@ class SmoothGrad:
         if isinstance(state.first, np.ndarray):
             mean, by_group = _sum_over_draws(state.first) / n, state.first[:, : len(sizes)] / sizes[:, None]
         else:
-            mean, by_group = state.first.means(sizes)
+            mean, by_group = state.first.means(sizes, factor)
         variance = state.values.variance(sizes)
         return Estimate(
             values=mean,

@@ -17,7 +17,7 @@ from ..errors import InvalidArgument, NoGradients
 from ..estimators import GroupedDraws
 from ..explain import prepare
 from ..job import Job, evaluate_outputs
-from ..models import Differentiable, as_model, knows_both_outputs, resolve_target
+from ..models import Differentiable, as_model, knows_both_outputs
 from ..neighbourhood import Factor
 from ..settings import Settings
 
@@ -128,7 +128,7 @@ def agreement(
     if n < d + 3:
         msg = f"n_samples={n} is too few for {d} features: least squares needs at least {d + 3} draws"
         raise InvalidArgument(msg)
-    resolved = resolve_target(target, job.outputs, job.predictions)
+    resolved = job.resolve(target)
     z = job.streams(np.arange(1))[0].take(n)
     draws = GroupedDraws(z[None, None], is_shared=True)
     found = [_test_row(job, resolved.weights[row, 0], row, draws, level, share) for row in range(len(job.rows))]

@@ -333,7 +333,8 @@ def _residuals(
     dtype = model_dtype(model)
     evaluation = Evaluation(model, automatic_batch_size(rows.shape[1], dtype))
     predictions = evaluation.values(rows.astype(dtype), lambda row: f"row {row}")
-    resolved = resolve_target(target, output_names(model.outputs, predictions.shape[1]), predictions)
+    names = output_names(model.outputs, predictions.shape[1])
+    resolved = resolve_target(target, names, len(predictions), lambda: predictions)
     steps = factor.steps(z)[None]
     found = np.empty(len(rows))
     for row in range(len(rows)):

@@ -13,7 +13,6 @@ from .._validate import check_choice, check_count, check_number
 from ..errors import InvalidArgument
 from ..estimators import Estimator
 from ..explain import prepare
-from ..models import resolve_target
 from ..sampling import run
 from ..settings import Settings
 from ..subject import take_up
@@ -111,7 +110,7 @@ def robustness(
         job = prepare(
             adapted, everyone, settings, method=method, sigma=around, target=target, design=design, may_turn=False
         )
-        (e,) = run(job, resolve_target(target, job.outputs, job.predictions), progress)
+        (e,) = run(job, job.resolve(target), progress)
         slopes = (e.values if units == "raw" else e.standardised)[:, factor.free].reshape(r, k + 1, -1)
         apart = slopes[:, 1:] - slopes[:, :1]
         return np.linalg.norm(apart, ord=norm, axis=2).max(axis=1)

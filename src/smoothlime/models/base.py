@@ -134,3 +134,8 @@ def check_output_choice(output: str | None) -> None:
     if output not in (None, "probability", "margin"):
         msg = f"output must be 'probability' or 'margin'; got {output!r}"
         raise InvalidArgument(msg)
+
+
+def wrong_shape(n: int, shape: tuple[int, ...]) -> str:
+    """What is wrong with outputs of some shape for n points."""
+    return f"the model must return one row of outputs per point, (n,) or (n, k); n = {n}, got {shape}"

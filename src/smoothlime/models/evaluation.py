@@ -10,7 +10,7 @@ import numpy as np
 
 from .._types import Array, Points
 from ..errors import ModelError, NotDeterministic, SmallerBatches, SmoothlimeError
-from .base import Model
+from .base import Model, wrong_shape
 from .gradient_sums import GradientBatch
 
 Where = Callable[[int], str]
@@ -44,7 +44,7 @@ class Evaluation:
     def values(self, points: Points, where: Where) -> Array:
         """Finite outputs (n, k) as float64."""
         (values,) = self._ask(lambda part: (self.model.values(self._given(points[part])),), len(points))
-        return self._checked(values, len(points), where)
+        return self.checked(values, len(points), where)
 
     def values_and_gradients(self, points: Points, weights: Array, where: Where) -> tuple[Array, Points]:
         """Finite outputs (n, k) as float64 and gradients (n, d) in the model's own type."""
@@ -52,7 +52,7 @@ class Evaluation:
         values, gradients = self._ask(
             lambda part: model.values_and_gradients(self._given(points[part]), weights[part]), len(points)
         )
-        values = self._checked(values, len(points), where)
+        values = self.checked(values, len(points), where)
         if gradients.shape != points.shape:
             msg = f"the model returned gradients of shape {gradients.shape} for points of shape {points.shape}"
             raise ModelError(msg)
@@ -140,10 +140,10 @@ class Evaluation:
         msg = f"the model ran out of memory; going on with batches of {self.batch_size} points"
         warnings.warn(msg, SmallerBatches, stacklevel=2)
 
-    def _checked(self, values: Any, n: int, where: Where) -> Array:
+    def checked(self, values: Any, n: int, where: Where) -> Array:
+        """Outputs (n, k) as float64, finite and as many as ever."""
         if values.ndim != 2 or len(values) != n:
-            msg = f"the model must return one row of outputs per point, (n,) or (n, k); n = {n}, got {values.shape}"
-            raise ModelError(msg)
+            raise ModelError(wrong_shape(n, values.shape))
         if values.shape[1] == 0:
             msg = f"the model returned no output: shape {values.shape}"
             raise ModelError(msg)

@@ -12,9 +12,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._optional import require
-from .._types import Array, Indices, Points
+from .._types import Indices, Points
 from .._validate import check_choice
 from ..errors import InvalidArgument, ModelError
+from .base import wrong_shape
 from .torch_constant import constant
 from .torch_sums import TorchSums
 
@@ -60,7 +61,7 @@ class TorchModel:
     autocast: Any = None
     """Number type in which layers that bear it compute, or None"""
     units: int = 0
-    """Outputs of all dense layers, where a network has no others"""
+    """Outputs of all dense layers, where a network on a processor has no others"""
     habits: set[str] = field(default_factory=set, compare=False)
     """WRITES once the module was seen to write into its input: only running it can tell"""
 
@@ -115,7 +116,7 @@ class TorchModel:
                 out = self.compiled(parameters, points)
         if not self.is_probability:
             return out
-        out = self._native(out)  # of few digits, probabilities would not add up to one
+        out = self.native(out)  # of few digits, probabilities would not add up to one
         if out.ndim == 1 or out.shape[1] == 1:
             return self.torch.sigmoid(out)
         return self.torch.softmax(out, dim=1)
@@ -126,10 +127,14 @@ class TorchModel:
         A module that writes into its input spoils the points of one call, and is given copies from then on: others have
         no need to pay for them. Everybody asks for f(x) first, so this is where it is found out.
         """
+        return self._columns(self.answer(points))
+
+    def answer(self, points: Points) -> Any:
+        """The same as a tensor, (n,) or (n, k), on its device: nobody waits for it."""
         given = self._tensor(points)
         before = _writes(given)
         with self.torch.no_grad():
-            out = self._columns(self.forward(given))
+            out = self.forward(given)
         if _writes(given) != before:
             self.habits.add(WRITES)
         return out
@@ -144,30 +149,40 @@ class TorchModel:
 
         One pass forward, and one backward for each; all in float32 or float64, whatever the module computes in.
         """
+        leaf, out = self.followed(points)
+        return self.native(out.detach()), self.gradients(leaf, out, weights)
+
+    def followed(self, points: Any) -> tuple[Any, Any]:
+        """Points as torch follows them, and the outputs that they lead to."""
         leaf = points.detach().to(self.tensor_dtype).requires_grad_(True)
-        gradients = []
         with self.torch.enable_grad():
             out = self.forward(leaf)
-            if not out.requires_grad:
+        if out.ndim not in (1, 2) or len(out) != len(leaf):
+            raise ModelError(wrong_shape(len(leaf), tuple(out.shape)))
+        if not out.requires_grad:
+            raise ModelError(DETACHED)
+        return leaf, out
+
+    def gradients(self, leaf: Any, out: Any, weights: Sequence[Any]) -> list[Any]:
+        """The gradient (n, d) of the sum of outputs by each of the weights (n, k)."""
+        gradients = []
+        for i, each in enumerate(weights, start=1):
+            (gradient,) = self.torch.autograd.grad(
+                out,
+                leaf,
+                grad_outputs=each.reshape(out.shape).to(out.dtype),
+                retain_graph=i < len(weights),
+                allow_unused=True,
+            )
+            if gradient is None:
                 raise ModelError(DETACHED)
-            for i, each in enumerate(weights, start=1):
-                (gradient,) = self.torch.autograd.grad(
-                    out,
-                    leaf,
-                    grad_outputs=each.reshape(out.shape).to(out.dtype),
-                    retain_graph=i < len(weights),
-                    allow_unused=True,
-                )
-                if gradient is None:
-                    raise ModelError(DETACHED)
-                gradients.append(self._native(gradient))
-        return self._native(out.detach()), gradients
+            gradients.append(self.native(gradient))
+        return gradients
 
     def gradient_sums(
         self,
         rows: Points,
         free: Indices,
-        weights: Array,
         groups: int,
         *,
         moments: bool,
@@ -178,16 +193,16 @@ class TorchModel:
         # a graphics card gains nothing by it, and compiled passes are given constants anyway
         is_as_it_is = self.is_apart or self.compiled is not None
         model = self if is_as_it_is else dataclasses.replace(self, module=constant(self.torch, self.module))
-        return TorchSums(model, rows, free, weights, groups, moments=moments, slopes=slopes, is_shared=is_shared)
+        return TorchSums(model, rows, free, groups, moments=moments, slopes=slopes, is_shared=is_shared)
 
     def _tensor(self, array: Any) -> Any:
         contiguous = np.ascontiguousarray(array, dtype=self.dtype)
         return self.torch.from_numpy(contiguous).to(device=self.device, dtype=self.tensor_dtype)
 
     def _array(self, tensor: Any) -> Any:
-        return self._native(tensor).cpu().numpy()
+        return self.native(tensor).cpu().numpy()
 
-    def _native(self, tensor: Any) -> Any:
+    def native(self, tensor: Any) -> Any:
         """In a type that sums can be made in, and that NumPy knows."""
         is_native = tensor.dtype in (self.torch.float32, self.torch.float64) or tensor.is_complex()
         return tensor if is_native else tensor.to(self.torch.float32)
@@ -237,16 +252,27 @@ def from_torch(
         outputs=outputs,
         compiled=_compile(torch, module, compiled),
         autocast=None if autocast is None else getattr(torch, autocast),
-        units=_units(torch, module),
+        units=_units(torch, module) if where.type == "cpu" else 0,  # nobody asks for it elsewhere
     )
 
 
 def _units(torch: Any, module: Any) -> int:
     """Outputs of all dense layers; 0 where there are parameters elsewhere, whose outputs are anybody's guess."""
-    with_weights = [part for part in module.modules() if part._parameters]
+    with_weights = [part for part in _parts(module) if part._parameters]
     if not all(type(part) is torch.nn.Linear for part in with_weights):
         return 0
     return sum(part.out_features for part in with_weights)
+
+
+def _parts(module: Any) -> list[Any]:
+    """A module and all within. Torch's own walk makes names on the way, which takes as long as a batch may."""
+    found, waiting = {id(module): module}, [module]
+    while waiting:
+        for part in waiting.pop()._modules.values():
+            if part is not None and id(part) not in found:
+                found[id(part)] = part
+                waiting.append(part)
+    return list(found.values())
 
 
 def _compile(torch: Any, module: Any, backend: bool | str) -> Any:
@@ -278,6 +304,8 @@ def _writes(points: Any) -> int:
 
 def _check_evaluation_mode(module: Any) -> None:
     """Dropout and batch norm in training mode make an answer depend on chance or on its neighbours in a batch."""
+    if not any(part.training for part in _parts(module)):
+        return
     for name, part in module.named_modules():
         if not part.training:
             continue

@@ -17,7 +17,9 @@ from typing import Any, Protocol, runtime_checkable
 from .._types import Array, Indices, Points
 from ..alignment import Turns
 from ..designs import Chunk
+from ..neighbourhood import Factor
 from ..normals import Run
+from ..uncertainty.lengths import Lengths
 from .base import Differentiable
 
 SHORT = 256
@@ -41,6 +43,16 @@ class Elsewhere(Protocol):
         """A tensor of it, where it is."""
         ...
 
+    @property
+    def spread(self) -> Any:
+        """The standard error of their mean, (r, f), as a tensor."""
+        ...
+
+    @property
+    def lengths(self) -> Lengths | None:
+        """Of their mean and its errors, where they have been made."""
+        ...
+
     def fetch(self) -> Array:
         """All of it, on the host."""
         ...
@@ -54,8 +66,8 @@ class GroupSums(Protocol):
         """Rows × targets, groups, features."""
         ...
 
-    def means(self, sizes: Array) -> tuple[Array, Elsewhere]:
-        """The mean of all draws, (r, f), and those of the groups of sizes (g,)."""
+    def means(self, sizes: Array, factor: Factor) -> tuple[Any, Elsewhere]:
+        """The mean of all draws, (r, f), as a tensor where it is, and those of the groups of sizes (g,)."""
         ...
 
 
@@ -103,9 +115,30 @@ class GradientBatch(Protocol):
 class GradientSums(Protocol):
     """Sums for r rows, t targets and g groups, kept where the model is."""
 
+    opened: GradientBatch | None
+    """The first batch, where it is under way"""
+    is_riding: bool
+    """Whether the rows go along as the last points of each batch"""
+    ridden: list[Any]
+    """What the model said at the rows, (r, k) each, where they went along; on their device"""
+    ridden_among: list[int]
+    """Draws in the same batches"""
+
     @property
     def is_apart(self) -> bool:
         """Whether the model works by itself, so that the next draws can be made meanwhile."""
+        ...
+
+    def aim(self, weights: Array) -> None:
+        """Say what is wanted of the outputs, by weights (r, t, k): nothing can be added up before."""
+        ...
+
+    def open(self, groups: slice, steps: Any) -> None:
+        """Give the model the first batch, around all rows and with them behind it, before anybody aims."""
+        ...
+
+    def answer(self) -> Any:
+        """Outputs (r, k) at the rows by themselves, on their device: nobody waits for them."""
         ...
 
     def stage(self, shape: tuple[int, ...]) -> Any:
@@ -129,12 +162,20 @@ class GradientSums(Protocol):
         """Points around rows: steps (1 or r, b, g, f) that were moved, perhaps turned for each row."""
         ...
 
+    def together(self, answers: list[Any]) -> Any:
+        """Answers one behind the other, on their device."""
+        ...
+
     def keep(self, rows: Indices) -> None:
         """Forget all other rows, with all their targets."""
         ...
 
     def merge(self) -> None:
         """Make one group of each two, in the first half of the groups, and empty the others."""
+        ...
+
+    def look_ahead(self, sizes: Array, factor: Factor) -> None:
+        """Begin with what will be asked of groups of sizes (g,) once `is_finite` has waited for the model."""
         ...
 
     def is_finite(self) -> bool:
@@ -159,14 +200,13 @@ class SumsGradients(Differentiable, Protocol):
         self,
         rows: Points,
         free: Indices,
-        weights: Array,
         groups: int,
         *,
         moments: bool,
         slopes: bool = False,
         is_shared: bool = True,
     ) -> GradientSums:
-        """Empty sums around rows (r, d) in the model's type, for weights (r, t, k).
+        """Empty sums around rows (r, d) in the model's type.
 
         Perhaps with second moments of gradients, and with products of values and steps, that rows share or not.
         """

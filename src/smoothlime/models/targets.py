@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,16 +40,16 @@ def output_names(declared: tuple[str, ...], k: int) -> tuple[str, ...]:
     return ("output",) if k == 1 else tuple(str(j) for j in range(k))
 
 
-def resolve_target(target: Any, names: tuple[str, ...], predictions: Array) -> Target:
-    """The one scalar per row that `target` asks for; predictions (r, k) decide `"predicted"`."""
-    r, k = predictions.shape
+def resolve_target(target: Any, names: tuple[str, ...], r: int, predictions: Callable[[], Array]) -> Target:
+    """The one scalar that `target` asks for at each of r rows; only `"predicted"` looks at predictions (r, k)."""
+    k = len(names)
     if isinstance(target, Mapping):
         return _contrast(target, names, r)
     if isinstance(target, str) and target == "predicted" and "predicted" not in names:
         if k == 1:
             msg = "target='predicted' needs several outputs to choose from; this model has one"
             raise InvalidArgument(msg)
-        chosen = predictions.argmax(axis=1)
+        chosen = predictions().argmax(axis=1)
         weights = np.eye(k)[chosen][:, None, :]
         return Target(weights, ("predicted",), tuple((names[j],) for j in chosen))
     if target is None:

@@ -12,28 +12,56 @@ if TYPE_CHECKING:
     from .torch_sums import TorchSums
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class TorchBatch:
-    """Points (r·b·g, d) on the device, and where their gradients belong."""
+    """Points (r·b·g, d) on the device, and where their gradients belong; behind them perhaps the rows, riding along."""
 
     sums: TorchSums
     place: Place
     points: Any
     steps: Any
     """(1 or r, b, g, f) before they were turned, where products with them are wanted"""
+    _begun: tuple[Any, Any] | None = None
+    """All points as torch follows them, and the outputs that they lead to"""
 
     def __len__(self) -> int:
-        """Count of points."""
-        return len(self.points)
+        """Count of points around rows."""
+        return self.place.count
+
+    def begin(self) -> None:
+        """Go forward through the module with all points at once, before anybody says what is wanted of the outputs."""
+        self._begun = self.sums.model.followed(self.points)
+        self._ride(self._begun[1].detach())
 
     def ask(self, part: slice) -> tuple[Any, list[Any]]:
         """Outputs (n, k) at some of the points, and their gradients (n, d) for each target."""
-        sums, place = self.sums, self.place
-        points = self.points if part.stop - part.start == len(self) else self.points[part]
-        out, gradients = sums.model.outputs_and_gradients(points, sums.pulls(place.rows, place.b * place.g, part))
+        sums, place, n = self.sums, self.place, len(self)
+        is_whole = part.stop - part.start == n
+        pulls = sums.pulls(place.rows, place.b * place.g, part)
+        begun, self._begun = self._begun, None  # not twice: where memory runs out, all is asked anew, part by part
+        points = self.points if is_whole else self.points[part]
+        if begun is None:
+            leaf, every = sums.model.followed(points)
+            if is_whole:
+                self._ride(every.detach())
+        else:
+            leaf, every = begun
+        asked = every[:n] if len(every) > n else every
+        gradients = [each[:n] for each in sums.model.gradients(leaf, asked, pulls)]
+        out = sums.model.native(asked.detach())
         if out.untyped_storage().data_ptr() == points.untyped_storage().data_ptr():
             out = out.clone()  # a module that hands its input on: the next batch is written over it
         return (out if out.ndim == 2 else out[:, None]), gradients
+
+    def _ride(self, out: Any) -> None:
+        """Keep what the module says at the rows."""
+        if len(out) > len(self):
+            said = self.sums.model.native(out[len(self) :]).clone()
+            self.sums.ridden.append(said if said.ndim == 2 else said[:, None])
+            self.sums.ridden_among.append(len(self))
+            # twice is enough; but to a compiler a batch of another size is another network
+            has_compared = self.sums.ridden_among.count(self.sums.ridden_among[0]) > 1
+            self.sums.is_riding = self.sums.model.compiled is not None or not has_compared
 
     def add(self, answers: Sequence[tuple[Any, list[Any]]]) -> None:
         """Add up the gradients at all points over the draws of each group, and pass the sums on."""
@@ -65,6 +93,11 @@ class Place:
     def g(self) -> int:
         """How many groups."""
         return self.groups.stop - self.groups.start
+
+    @property
+    def count(self) -> int:
+        """How many points."""
+        return (self.rows.stop - self.rows.start) * self.b * self.g
 
     def is_followed_by(self, other: Place) -> bool:
         """Whether the other holds the same draws of the rows that come next."""

@@ -12,7 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from .._arrays import beside, on_host
 from .._types import Array
+from ..neighbourhood import Factor
+from ..uncertainty.jackknife import standard_error
+from ..uncertainty.lengths import Lengths
 
 SHARE = 32
 """A 32nd of a card's memory may hold what groups say."""
@@ -26,24 +30,31 @@ class TorchGroupSums:
     def __init__(self, torch: Any, sums: Any) -> None:
         self.torch = torch
         self.sums = sums
+        self._means: tuple[Any, TorchSaid] | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Rows × targets, groups, features."""
         return tuple(self.sums.shape)
 
-    def means(self, sizes: Array) -> tuple[Array, TorchSaid]:
-        """The mean of all draws, (r, f), and those of the groups of sizes (g,)."""
-        by_group = self.sums[:, : len(sizes)] / self.torch.from_numpy(sizes[:, None]).to(self.sums.device)
-        mean = self.sums.sum(dim=1).div_(float(sizes.sum()))
-        return mean.cpu().numpy(), keep(TorchSaid(self.torch, by_group))
+    def means(self, sizes: Array, factor: Factor) -> tuple[Any, TorchSaid]:
+        """The mean of all draws, (r, f), and those of the groups of sizes (g,), which are the same at each call."""
+        if self._means is None:
+            by_group = self.sums[:, : len(sizes)] / beside(self.sums, sizes[:, None])
+            mean = self.sums.sum(dim=1).div_(float(sizes.sum()))
+            spread = standard_error(by_group, sizes)
+            lengths = Lengths.of(mean, spread, by_group, sizes, factor) if factor.is_diagonal else None
+            self._means = mean, keep(TorchSaid(self.torch, by_group, spread, lengths))
+        return self._means
 
 
 class TorchSaid:
-    """What groups say, (r, g, f)."""
+    """What groups say, (r, g, f), the standard error of their mean, (r, f), and perhaps their lengths."""
 
-    def __init__(self, torch: Any, by_group: Any) -> None:
+    def __init__(self, torch: Any, by_group: Any, spread: Any, lengths: Lengths | None = None) -> None:
         self.torch = torch
+        self.spread = spread
+        self.lengths = lengths
         self.shape: tuple[int, ...] = tuple(by_group.shape)
         self._by_group: Any = by_group  # None once it has been fetched
         self._fetched: Array | None = None
@@ -61,7 +72,7 @@ class TorchSaid:
     def fetch(self) -> Array:
         """All of it, on the host; the device forgets it."""
         if self._fetched is None:
-            self._fetched = self._by_group.cpu().numpy()
+            self._fetched = on_host(self._by_group)
             self._by_group = None
         return self._fetched
 

@@ -1,13 +1,71 @@
-"""The numbers of `normals`, made by torch where a network is: no draw has to travel."""
+"""The numbers of `normals`, made by torch where a network is: no draw has to travel.
+
+Long runs are made on graphics cards by a function of a few lines that torch translates for the card: everything else
+reads and writes all numbers some thirty times.
+"""
 
 from __future__ import annotations
 
+from functools import cache
 from math import pi
 from typing import Any
 
+from ..designs import Chunk
 from ..normals import HALF, LAST_SHIFT, MIXES, Run
 
 WORD = 2**64
+
+WORTH_TRANSLATING = 2**22
+"""Numbers from which on the function is used: to translate it takes a second, once on each machine."""
+
+EXACT = {"torch.float32": 2**24, "torch.float64": 2**53}
+"""Positions below this are exact in a type."""
+
+_MIXED = "\n".join(f"  bits ^= bits >> {shift}; bits *= {factor}ULL;" for shift, factor in MIXES)
+STEP = f"""
+template <typename T>
+T step(T row, T column, T scale, long long start, long long width, long long begin, long long stride) {{
+  unsigned long long i = start + (unsigned long long) row * width + (unsigned long long) column;
+  unsigned long long bits = (i / 2 + 1) * (unsigned long long) stride + (unsigned long long) begin;
+{_MIXED}
+  bits ^= bits >> {LAST_SHIFT};
+  double radius = sqrt(-2.0 * log(((double) (bits & {HALF - 1}ULL) + 0.5) * (1.0 / {HALF}.0)));
+  double half_turns = (double) (bits >> 32) * (2.0 / {HALF}.0);
+  return (T) (scale * radius * cospi(half_turns - 0.5 * (i % 2)));
+}}
+"""
+"""One number of a run, by its row and column, times the scale of the column."""
+
+_cannot: set[str] = set()
+"""Why the function could not be translated, once that was seen."""
+
+
+def scaled_normals(torch: Any, run: Run, chunk: Chunk, scale: Any, dtype: Any) -> Any:
+    """Draws of a run times a scale (f,) for each feature, as (b, g, f): the b-th draw of each group side by side."""
+    n, f = (run.stop - run.start) // len(scale), len(scale)
+    is_long = scale.is_cuda and n * f >= WORTH_TRANSLATING and max(n, f) < EXACT[str(dtype)]
+    if is_long and not _cannot:
+        try:
+            return _at_once(torch, run, chunk, scale, n, dtype)
+        except RuntimeError as err:  # no compiler for the card, or none that knows it: the long way leads there too
+            _cannot.add(str(err))
+    z = chunk.by_turn(normals(torch, run, scale.device).view(n, f))
+    return (z * scale).to(dtype).reshape(-1, *z.shape[-2:])
+
+
+def _at_once(torch: Any, run: Run, chunk: Chunk, scale: Any, n: int, dtype: Any) -> Any:
+    rows, columns = (torch.arange(count, dtype=dtype, device=scale.device) for count in (n, len(scale)))
+    in_turn = chunk.by_turn(rows[:, None])
+    begin, stride = _signed(run.sequence.begin), _signed(run.sequence.step)
+    made = _translated(torch)(
+        in_turn.reshape(-1, 1), columns, scale.to(dtype), start=run.start, width=len(scale), begin=begin, stride=stride
+    )
+    return made.view(-1, in_turn.shape[-2], len(scale))
+
+
+@cache
+def _translated(torch: Any) -> Any:
+    return torch.cuda.jiterator._create_jit_fn(STEP, start=0, width=0, begin=0, stride=0)
 
 
 def normals(torch: Any, run: Run, device: Any) -> Any:

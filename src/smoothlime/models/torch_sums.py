@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._arrays import merge_groups
+from .._arrays import beside, merge_groups, on_host
 from .._types import Array, Indices, Points
 from ..alignment import Turns
 from ..designs import Chunk
+from ..neighbourhood import Factor
 from ..normals import Run
 from .gradient_sums import Totals, common_rows, first_few
 from .torch_batches import Answer, Place, TorchBatch, over_draws
 from .torch_groups import TorchGroupSums
-from .torch_normals import normals
+from .torch_normals import scaled_normals
 
 if TYPE_CHECKING:
     from .from_torch import TorchModel
@@ -54,6 +55,13 @@ class Staged:
     tensor: Any
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Halves:
+    """Steps (s, b, g, f) that are each the first of a pair, whose second is its negative."""
+
+    firsts: Any
+
+
 class TorchSums:
     """Sums over groups of draws, for r rows and t targets."""
 
@@ -62,7 +70,6 @@ class TorchSums:
         model: TorchModel,
         rows: Points,
         free: Indices,
-        weights: Array,
         groups: int,
         *,
         moments: bool,
@@ -74,36 +81,58 @@ class TorchSums:
         self.torch = torch = model.torch
         self._native = torch.float64 if model.dtype == np.float64 else torch.float32
         self.rows = torch.from_numpy(np.ascontiguousarray(rows)).to(model.device)
-        is_held = np.ones(rows.shape[1], dtype=np.bool_)
-        is_held[free] = False
-        held = np.flatnonzero(is_held)
         # Apple's graphics cards know no float64: there sums are kept on the host
         self.home = torch.device("cpu") if model.device.type == "mps" else model.device
-        self.free, self.held = (self._positions(each) if len(held) else None for each in (free, held))
-        self.weights = torch.from_numpy(np.array(common_rows(weights), dtype=np.float64)).to(self.home)
-        self.common = list(self.weights[0].to(model.device, self._native)) if len(self.weights) == 1 else []
-        self.columns = [_only(each) if self.common else None for each in weights[0]]
-        r, t, _ = weights.shape
-
-        def zeros(*shape: int) -> Any:
-            return torch.zeros(shape, dtype=torch.float64, device=self.home)
-
-        # a tensor for each target: most have one, and shorter indices are found faster
-        self.pivot = [zeros(r) for _ in range(t)]
-        self.value_first, self.value_second = ([zeros(r, groups) for _ in range(t)] for _ in range(2))
-        self.first = [zeros(r, groups, len(free)) for _ in range(t)]
-        self.moments = [zeros(2, r, len(free)) for _ in range(t)] if moments else []
-        self.cross = [zeros(r, groups, len(free)) for _ in range(t)] if slopes else []
-        self.total = zeros(1 if is_shared else r, groups, len(free)) if slopes else None
-        self.unseen = zeros()  # sums that nobody wants, but they must be finite: other outputs, features held fixed
-        self.is_begun = np.zeros(r, dtype=np.bool_)
-        self.some = np.zeros(r, dtype=np.intp)
+        self.free = self.held = None
+        if len(free) < rows.shape[1]:
+            self.free, self.held = map(self._positions, (free, np.setdiff1d(np.arange(rows.shape[1]), free)))
+        self._shape = len(rows), groups, len(free)
+        self._has_moments, self._has_slopes = moments, slopes
+        self.unseen = self._zeros()  # sums that nobody wants, but must be finite: other outputs, features held fixed
+        self.is_begun = np.zeros(len(rows), dtype=np.bool_)
+        self.some = np.zeros(len(rows), dtype=np.intp)
+        self._ahead: TorchGroupSums | None = None
+        self._values: Any = None
+        self.opened: TorchBatch | None = None
+        self.is_riding = False
+        self.ridden: list[Any] = []
+        self.ridden_among: list[int] = []
         self._scale: Any = None
         self._pulls: list[Any] = []
         self._waiting: list[Answer] = []
         self._space = self.rows.new_empty(0)
         if not model.is_apart:
             torch.empty(RETAINED, dtype=torch.uint8)
+
+    def aim(self, weights: Array) -> None:
+        """Say what is wanted of the outputs, by weights (r, t, k): nothing can be added up before."""
+        (r, groups, f), t = self._shape, weights.shape[1]
+        self.weights = beside(self.unseen, np.array(common_rows(weights), dtype=np.float64))
+        self.common = list(self.weights[0].to(self.model.device, self._native)) if len(self.weights) == 1 else []
+        self.columns = [_only(each) if self.common else None for each in weights[0]]
+        # a tensor for each target: most have one, and shorter indices are found faster
+        self.pivot = [self._zeros(r) for _ in range(t)]
+        self.value_first, self.value_second = ([self._zeros(r, groups) for _ in range(t)] for _ in range(2))
+        self.first = [self._zeros(r, groups, f) for _ in range(t)]
+        self.moments = [self._zeros(2, r, f) for _ in range(t)] if self._has_moments else []
+        self.cross = [self._zeros(r, groups, f) for _ in range(t)] if self._has_slopes else []
+        self.total = self._zeros(1 if self.is_shared else r, groups, f) if self._has_slopes else None
+
+    def _zeros(self, *shape: int) -> Any:
+        return self.torch.zeros(shape, dtype=self.torch.float64, device=self.home)
+
+    def open(self, groups: slice, steps: Any) -> None:
+        """Begin with the batch of these steps around all rows, which ride along with it and all others."""
+        self.is_riding = True
+        batch = self.batch(slice(0, self._shape[0]), groups, steps)
+        batch.begin()
+        self.opened = batch
+
+    def answer(self) -> Any:
+        """Outputs (r, k) at the rows by themselves, on the device."""
+        with self.torch.no_grad():
+            out = self.model.native(self.model.forward(self.rows.clone()))
+        return out if out.ndim == 2 else out[:, None]
 
     @property
     def is_apart(self) -> bool:
@@ -113,7 +142,7 @@ class TorchSums:
     @property
     def keeps_groups(self) -> bool:
         """Whether what groups say stays on the device."""
-        return self.can_draw and not self.cross  # what is made of products is made on the host
+        return self.can_draw and not self._has_slopes  # what is made of products is made on the host
 
     @property
     def can_draw(self) -> bool:
@@ -122,14 +151,11 @@ class TorchSums:
 
     def draw(self, runs: Sequence[Run], chunk: Chunk, scale: Array, *, is_paired: bool = False) -> Any:
         """Steps (s, b, g, f) on the device, one run of draws for each stream."""
-        if self._scale is None:  # a transfer from common memory waits for all the device was given before
-            self._scale = self.torch.from_numpy(scale).to(self.model.device)
-        steps = []
-        for run in runs:
-            z = chunk.by_turn(normals(self.torch, run, self.model.device).view(-1, len(scale)))
-            steps.append((z * self._scale).to(self._native).reshape(-1, *z.shape[-2:]))
+        if self._scale is None:
+            self._scale = beside(self.unseen, scale)
+        steps = [scaled_normals(self.torch, run, chunk, self._scale, self._native) for run in runs]
         made = steps[0][None] if len(steps) == 1 else self.torch.stack(steps)
-        return self._paired(made, is_paired=is_paired)
+        return Halves(made) if is_paired else made
 
     def stage(self, shape: tuple[int, ...]) -> Staged:
         """Space on the host, pinned where a graphics card is to fetch much from it while others work."""
@@ -139,10 +165,11 @@ class TorchSums:
 
     def move(self, staged: Staged, *, is_paired: bool = False) -> Any:
         """Steps on the device; torch keeps pinned memory from being used again until they have arrived."""
-        return self._paired(staged.tensor.to(self.model.device, non_blocking=True), is_paired=is_paired)
+        steps = staged.tensor.to(self.model.device, non_blocking=True)
+        return self._paired(steps) if is_paired else steps
 
-    def _paired(self, steps: Any, *, is_paired: bool) -> Any:
-        return self.torch.stack([steps, -steps], dim=2).flatten(1, 2) if is_paired else steps
+    def _paired(self, steps: Any) -> Any:
+        return self.torch.stack([steps, -steps], dim=2).flatten(1, 2)
 
     def batch(self, rows: slice, groups: slice, steps: Any, turns: Turns | None = None) -> TorchBatch:
         """Points around rows, x + step, each perhaps turned, written over those of the batch before.
@@ -150,6 +177,10 @@ class TorchSums:
         Fresh memory for each batch would have to be fetched from the system again and again, which on a processor takes
         as long as filling it.
         """
+        if isinstance(steps, Halves):
+            if self.free is None and turns is None and not self._has_slopes:
+                return self._mirrored(rows, groups, steps.firsts)
+            steps = self._paired(steps.firsts)
         x, own = self.rows[rows], steps
         r, d = x.shape
         _, b, g, f = steps.shape
@@ -159,16 +190,31 @@ class TorchSums:
                 steps, shift = steps.reshape(-1, b * g, f) + shift[0] @ shift[1], None
             narrow, steps = steps, x.new_zeros((*steps.shape[:-1], d))
             steps[..., self.free] = narrow
-        size = r * b * g * d
-        if len(self._space) < size:
-            self._space = x.new_empty(size)
-        points = self._space[:size]
+        every, points = self._room(x, b * g)
         wide = g if d < NARROW and b > 4 else 1
         x = x.view(r, 1, 1, d).expand(r, 1, wide, d).reshape(r, 1, wide * d)
         self.torch.add(x, steps.reshape(-1, b * g // wide, wide * d), out=points.view(r, b * g // wide, wide * d))
         if shift is not None:
             points.view(r, b * g, d).baddbmm_(*shift)
-        return TorchBatch(self, Place(rows, groups, b), points.view(r * b * g, d), own if self.cross else None)
+        return TorchBatch(self, Place(rows, groups, b), every, own if self._has_slopes else None)
+
+    def _mirrored(self, rows: slice, groups: slice, firsts: Any) -> TorchBatch:
+        """The same for pairs of steps, of which the second need not be made."""
+        x, (_, b, g, d) = self.rows[rows], firsts.shape
+        every, points = self._room(x, 2 * b * g)
+        pairs, centre = points.view(len(x), b, 2, g, d), x.view(-1, 1, 1, d)
+        self.torch.add(centre, firsts, out=pairs[:, :, 0])
+        self.torch.sub(centre, firsts, out=pairs[:, :, 1])
+        return TorchBatch(self, Place(rows, groups, 2 * b), every, None)
+
+    def _room(self, x: Any, draws: int) -> tuple[Any, Any]:
+        """Space (n, d) for the points of a batch, and all but the rows x, where they ride along, as one line."""
+        size, riders = draws * x.numel(), x.numel() if self.is_riding else 0
+        if len(self._space) < size + riders:
+            self._space = x.new_empty(size + riders)
+        if riders:
+            self._space[size : size + riders] = x.reshape(-1)
+        return self._space[: size + riders].view(-1, x.shape[1]), self._space[:size]
 
     def _shift(self, steps: Any, turns: Turns) -> tuple[Any, Any]:
         """What turning adds to steps (1 or r, n, f), as a product of (r, n, k) and (r, k, f)."""
@@ -226,22 +272,36 @@ class TorchSums:
         together = sum((each.sum() for each in added), start=self.unseen)
         return isfinite(float(together)) or all(bool(each.isfinite().all()) for each in (self.unseen, *added))
 
+    def look_ahead(self, sizes: Array, factor: Factor) -> None:
+        """Have the device go on to what will be asked of groups of sizes (g,), before it is waited for."""
+        self._add_waiting()
+        self._ahead = None
+        first = self._rows(self.first, slice(None)) if self.keeps_groups else None
+        if first is not None and first.numel() >= WORTH_KEEPING:
+            self._ahead = TorchGroupSums(self.torch, first)
+            self._ahead.means(sizes, factor)
+            self._values = self._value_sums(slice(None))
+
     def totals(self, rows: slice) -> Totals:
         """The sums of some rows, rows × targets: on the host, but those by group where they can stay."""
         self._add_waiting()
-        first = self._rows(self.first, rows)
-        stays = self.keeps_groups and first.numel() >= WORTH_KEEPING
-        values, squares = (self._rows(each, rows) for each in (self.value_first, self.value_second))
+        ahead, self._ahead = self._ahead, None
+        pivot, values, squares = on_host(self._value_sums(rows) if ahead is None else self._values)
         return Totals(
-            pivot=self._rows(self.pivot, rows).cpu().numpy(),
-            value_first=values.sum(dim=1, keepdim=True).cpu().numpy(),
-            value_second=squares.sum(dim=1).cpu().numpy(),
-            first=TorchGroupSums(self.torch, first) if stays else first.cpu().numpy(),
+            pivot=pivot,
+            value_first=values[:, None],
+            value_second=squares,
+            first=ahead or self._rows(self.first, rows).cpu().numpy(),
             some=int(self.some[rows].max()),
             moments=self._moments(rows),
             cross=self._rows(self.cross, rows).cpu().numpy() if self.cross else None,
             total=self._total(rows),
         )
+
+    def _value_sums(self, rows: slice) -> Any:
+        """(3, r): pivots, and sums of all groups together."""
+        sums = (self._rows(each, rows).sum(dim=1) for each in (self.value_first, self.value_second))
+        return self.torch.stack([self._rows(self.pivot, rows), *sums])
 
     def _total(self, rows: slice) -> Array | None:
         """Σ step, for rows × targets where rows have steps of their own."""

@@ -17,7 +17,7 @@ from ..choices import choose_design
 from ..designs import DESIGNS
 from ..estimators import SmoothGrad
 from ..explain import prepare
-from ..models import Model, resolve_target
+from ..models import Model
 from ..sampling import trace
 from ..settings import Settings
 from ..uncertainty.jackknife import t_quantile
@@ -82,7 +82,7 @@ def slopes(
         model, rows, settings, method=method, sigma=sigma, design="iid" if is_theirs else design, may_turn=False
     )
     counts = tuple(sorted({DESIGNS[job.design.name].whole(n, rows.shape[1]) for n in draws}))
-    return counts, trace(job, resolve_target(target, job.outputs, job.predictions), counts, False)
+    return counts, trace(job, job.resolve(target), counts, False)
 
 
 def fewest_draws(d: int) -> int:

@@ -1,0 +1,76 @@
+"""What errors come to over all features, here and where a model is."""
+
+import numpy as np
+import pytest
+import torch
+
+from smoothlime.groups import Groups
+from smoothlime.models.torch_groups import TorchGroupSums
+from smoothlime.neighbourhood import Factor
+from smoothlime.uncertainty import lengths
+from smoothlime.uncertainty.jackknife import standard_error
+
+R, G, F = 5, 16, 3
+RNG = np.random.default_rng(4)
+SIZES = np.full(G, 8.0)
+PSEUDO = RNG.exponential(size=(R, G, F)) * [1.0, 0.1, 30.0] + 2.0  # skewed
+VALUES = PSEUDO.mean(axis=1)
+DIAGONAL = Factor(F, np.arange(F), np.array([0.5, 2.0, 0.1]))
+FULL = Factor(F, np.arange(F), np.linalg.cholesky(np.cov(RNG.normal(size=(F, 50)))))
+
+
+def groups(said=PSEUDO, resolution=0.0):
+    return Groups(said, np.broadcast_to(SIZES, (R, G)), np.broadcast_to(resolution, (R, F)), None)
+
+
+@pytest.mark.parametrize("factor", [DIAGONAL, FULL], ids=["diagonal", "full"])
+@pytest.mark.parametrize("resolution", [0.0, 3.0])
+def test_a_radius_is_the_length_of_the_half_widths(factor, resolution):
+    found = groups(resolution=resolution)
+    widths = found.half_width(VALUES, factor, 0.05)
+    measured = found.measure(VALUES, np.ones(R), factor, 0.05)
+    np.testing.assert_allclose(measured.radius, np.linalg.norm(widths * factor.std, axis=1), rtol=1e-12)
+    np.testing.assert_allclose(measured.size, np.linalg.norm(VALUES * factor.std, axis=1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("factor", [DIAGONAL, FULL], ids=["diagonal", "full"])
+def test_fidelity_is_the_share_of_variance_that_slopes_explain_beyond_noise(factor):
+    noise = standard_error(factor.whiten(PSEUDO), SIZES)
+    explained = (factor.whiten(VALUES) ** 2).sum(axis=1) - (noise**2).sum(axis=1)
+    variance = 2 * explained
+    np.testing.assert_allclose(groups().measure(VALUES, variance, factor, 0.05).fidelity, 0.5, rtol=1e-12)
+
+
+@pytest.mark.parametrize("few", [0, 1_024], ids=["many rows", "few rows"])
+@pytest.mark.parametrize("factor", [DIAGONAL, FULL], ids=["diagonal", "full"])
+@pytest.mark.parametrize("resolution", [0.0, 3.0])
+def test_nothing_depends_on_where_groups_are(monkeypatch, few, factor, resolution):
+    monkeypatch.setattr(lengths, "FEW_ROWS", few)
+    mean, said = TorchGroupSums(torch, torch.from_numpy(PSEUDO * SIZES[:, None])).means(SIZES, factor)
+    there, here = groups(said, resolution), groups(resolution=resolution)
+    measured, expected = there.measure(mean, np.ones(R), factor, 0.05), here.measure(VALUES, np.ones(R), factor, 0.05)
+    for name in ("radius", "size", "fidelity"):
+        np.testing.assert_allclose(getattr(measured, name), getattr(expected, name), rtol=1e-10)
+    for values in (mean, VALUES):
+        widths = there.half_width(values, factor, 0.1)
+        np.testing.assert_allclose(widths, here.half_width(VALUES, factor, 0.1), rtol=1e-10)
+
+
+def test_lengths_that_were_made_ahead_are_not_made_again(monkeypatch):
+    mean, said = TorchGroupSums(torch, torch.from_numpy(PSEUDO * SIZES[:, None])).means(SIZES, DIAGONAL)
+    monkeypatch.setattr(lengths.Lengths, "of", None)
+    groups(said).measure(mean, np.ones(R), DIAGONAL, 0.05)
+    with pytest.raises(TypeError):  # of other slopes they are
+        groups(said).measure(mean.clone(), np.ones(R), DIAGONAL, 0.05)
+
+
+def test_unequal_groups_are_weighed_where_they_are():
+    sizes = np.arange(1.0, G + 1)
+    here, there = standard_error(PSEUDO, sizes), standard_error(torch.from_numpy(PSEUDO), sizes)
+    np.testing.assert_allclose(there.numpy(), here, rtol=1e-12)
+    assert not np.allclose(here, standard_error(PSEUDO, SIZES))
+
+
+def test_equal_groups_take_one_pass_and_say_the_same():
+    here, there = standard_error(PSEUDO, SIZES), standard_error(torch.from_numpy(PSEUDO), SIZES)
+    np.testing.assert_allclose(there.numpy(), here, rtol=1e-12)

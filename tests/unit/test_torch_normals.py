@@ -1,0 +1,86 @@
+"""Draws that a network's device makes by itself."""
+
+import numpy as np
+import pytest
+import torch
+
+from smoothlime import normals as host
+from smoothlime.designs import Chunk
+from smoothlime.models import torch_normals
+from smoothlime.normals import Run, Sequence
+
+CHUNK = Chunk(24, slice(0, 3), 4)
+SCALE = np.array([0.5, 2.0, 10.0, 1.0, 3.0])
+
+
+def run(n=24, start=7):
+    return Run(Sequence.of(np.random.SeedSequence(1)), start, start + n * len(SCALE))
+
+
+class OnCard(torch.Tensor):
+    """A tensor that says it is on a graphics card."""
+
+    is_cuda = True
+
+
+@pytest.fixture
+def card(monkeypatch):
+    """A card that is handed the function, and does by NumPy what it says."""
+    asked = []
+
+    def step(rows, columns, scale, *, start, width, begin, stride):
+        asked.append(rows.dtype)
+        sequence = Sequence(begin % 2**64, stride % 2**64)
+        at = start + rows.numpy().astype(int) * width + columns.numpy().astype(int)
+        numbers = host.normals(Run(sequence, 0, int(at.max()) + 1))[at]
+        return scale * torch.from_numpy(numbers).to(scale.dtype)
+
+    monkeypatch.setattr(torch_normals, "_translated", lambda torch: step)
+    monkeypatch.setattr(torch_normals, "_cannot", set())
+    monkeypatch.setattr(torch_normals, "WORTH_TRANSLATING", 1)
+    return asked
+
+
+def expected(some, chunk):
+    return chunk.by_turn(host.normals(some).reshape(-1, len(SCALE)) * SCALE).reshape(-1, chunk.count, len(SCALE))
+
+
+def scale():
+    return torch.from_numpy(SCALE).as_subclass(OnCard)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("n", [24, 12], ids=["all draws", "the first of pairs"])
+def test_long_runs_are_made_at_once_in_the_order_of_groups(card, dtype, n):
+    made = torch_normals.scaled_normals(torch, run(n), CHUNK, scale(), dtype)
+    assert card == [dtype]
+    assert made.dtype == dtype
+    tolerance = 4 * torch.finfo(dtype).eps
+    np.testing.assert_allclose(np.asarray(made), expected(run(n), CHUNK), rtol=tolerance)
+
+
+def test_positions_that_a_type_cannot_tell_apart_are_not_given_to_it(card, monkeypatch):
+    monkeypatch.setitem(torch_normals.EXACT, "torch.float32", 24)
+    made = torch_normals.scaled_normals(torch, run(), CHUNK, scale(), torch.float32)
+    assert not card
+    np.testing.assert_allclose(np.asarray(made), expected(run(), CHUNK), rtol=1e-6)
+
+
+def test_where_nothing_translates_it_the_long_way_leads_there_too(card, monkeypatch):
+    tried = []
+
+    def fails(torch):
+        tried.append(1)
+        raise RuntimeError("no compiler")
+
+    monkeypatch.setattr(torch_normals, "_translated", fails)
+    for _ in range(2):
+        made = torch_normals.scaled_normals(torch, run(), CHUNK, scale(), torch.float64)
+        np.testing.assert_allclose(np.asarray(made), expected(run(), CHUNK), rtol=1e-13)
+    assert tried == [1]  # not at every call
+
+
+def test_the_function_holds_the_constants_of_the_hash():
+    for _, factor in host.MIXES:
+        assert f"{factor}ULL" in torch_normals.STEP
+    assert "{" + "{" not in torch_normals.STEP
