@@ -113,7 +113,7 @@ class Groups:
     @property
     def _is_unraised(self) -> bool:
         """Whether errors are as groups say, by construction."""
-        return not any(self.resolution.strides) and not self.resolution.flat[0]
+        return not any(self.resolution.strides) and not self.resolution[:1, :1].any()
 
     def __getstate__(self) -> dict[str, Any]:
         """What is copied and sent elsewhere: no more than the fields, as other things may lie on a device."""
