@@ -228,6 +228,8 @@ def _look(job: Job, state: Any, n: int, source: Source, t: int) -> Look:
 
 def _still_to_draw(job: Job, look: Look, rows: Indices, t: int) -> int:
     """Draws that rows will probably still need, for the progress bar."""
+    if not len(rows):
+        return 0
     until = job.stopping.forecast(look.n, look.radius, look.tolerance).reshape(-1, t).max(axis=1)
     return int((until[rows] - look.n).sum())
 

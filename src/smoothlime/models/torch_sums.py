@@ -36,7 +36,7 @@ WORTH_KEEPING = 2**16
 WORTH_PINNING = 2**20
 """Numbers from which on memory is pinned: that takes milliseconds by itself."""
 
-WAITING = 2**18
+WAITING = 2**19
 """Outputs that may wait to be added up together with those of further rows: few large operations beat many small, until
 what waits keeps memory from being used again."""
 
@@ -231,15 +231,13 @@ class TorchSums:
     def pulls(self, rows: slice, draws: int, part: slice) -> list[Any]:
         """For each target, the weights (n, k) of the outputs at some of the points of rows × draws."""
         n = part.stop - part.start
-        if len(self.weights) > 1:
-            repeated = self.weights[rows].repeat_interleave(draws, dim=0)[part]
-        elif self._pulls and len(self._pulls[0]) >= n:
+        if self._pulls and len(self._pulls[0]) >= n:
             return [pull[:n] for pull in self._pulls]
-        else:
-            repeated = self.weights.expand(n, -1, -1)
-        made = repeated.to(self.model.device, self.model.tensor_dtype)
+        is_common = len(self.weights) == 1
+        weights = (self.weights if is_common else self.weights[rows]).to(self.model.device, self.model.tensor_dtype)
+        made = weights.expand(n, -1, -1) if is_common else weights.repeat_interleave(draws, dim=0)[part]
         pulls = [made[:, i].contiguous() for i in range(made.shape[1])]
-        if len(self.weights) == 1:
+        if is_common:
             self._pulls = pulls
         return pulls
 
