@@ -130,7 +130,7 @@ def _settle(job: Job, rows: Indices, look: Look, part: slice, found: Found) -> t
     done |= look.n == job.stopping.looks[-1]
     left = np.flatnonzero(~done)
     found.record(_with_targets(rows[part][done], t), _with_targets(np.flatnonzero(done), t), look)
-    return part.start + left, _still_to_draw(job, look, left, t) if len(left) else 0
+    return part.start + left, _still_to_draw(job, look, left, t)
 
 
 def _begin(job: Job, question: Question, rows: Indices) -> Any:

@@ -17,6 +17,7 @@ from .._validate import check_choice
 from ..errors import InvalidArgument, ModelError
 from .base import wrong_shape
 from .torch_constant import constant
+from .torch_narrow import is_narrow, lay_out
 from .torch_sums import TorchSums
 
 DETACHED = (
@@ -192,8 +193,16 @@ class TorchModel:
         """Empty sums of gradients around rows (r, d), on the device."""
         # a graphics card gains nothing by it, and compiled passes are given constants anyway
         is_as_it_is = self.is_apart or self.compiled is not None
-        model = self if is_as_it_is else dataclasses.replace(self, module=constant(self.torch, self.module))
+        model = self if is_as_it_is else dataclasses.replace(self, module=self._constant())
         return TorchSums(model, rows, free, groups, moments=moments, slopes=slopes, is_shared=is_shared)
+
+    def _constant(self) -> Any:
+        """The module with weights that are constants, and narrow layers laid out as suits them."""
+        torch, copy = self.torch, constant(self.torch, self.module)
+        is_dense = copy is not self.module and self.units > 0 and self.autocast is None
+        if is_dense and self.tensor_dtype in (torch.float32, torch.float64) and is_narrow(torch, copy):
+            lay_out(torch, copy)
+        return copy
 
     def _tensor(self, array: Any) -> Any:
         contiguous = np.ascontiguousarray(array, dtype=self.dtype)

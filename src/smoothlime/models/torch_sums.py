@@ -337,7 +337,7 @@ class TorchSums:
         if first.steps is not None:
             steps = first.steps if self.is_shared else self.together([each.steps for each in self._waiting])
             self._add_steps(rows, groups, steps)
-        self._add_values(rows, groups, first.place.b, self.together([each.out for each in self._waiting]), steps)
+        self._add_values(rows, groups, first.place.b, self._outputs([each.out for each in self._waiting]), steps)
         for i in range(len(self.first)):
             total = self.at_home(self.together([each.sums[i] for each in self._waiting]))
             if self.free is not None:
@@ -349,6 +349,11 @@ class TorchSums:
         self.is_begun[rows] = True
         self.some[rows] += first_few(first.place.b) * first.place.g
         self._waiting.clear()
+
+    def _outputs(self, parts: list[Any]) -> Any:
+        """Outputs (n, k) one behind the other; where they lie feature by feature, they stay so."""
+        across = [each.t() for each in parts]
+        return self.together(across, axis=1).t() if across[0].is_contiguous() else self.together(parts)
 
     def _add_steps(self, rows: slice, groups: slice, steps: Any) -> None:
         """Σ step by group, of steps (1 or r, b, g, f); those that rows share count with the first of the rows."""
