@@ -266,7 +266,7 @@ def roughly(
 ) -> list[dict[str, Any]]:
     """The same in bfloat16, with its error."""
     half, draws = sl.as_model(net, autocast="bfloat16"), len(points)
-    ours = explain(half, x, draws, batch_size=size)
+    ours = explain(half, x, draws)
     rough, exact = ours(), explain(net, x, draws)()
     error = float(np.linalg.norm(rough.values - exact.values) / np.linalg.norm(exact.values))
     in_errors = float(np.median(np.abs(rough.values - exact.values) / exact.standard_error))
@@ -294,7 +294,7 @@ def translated(
     frozen = copy.deepcopy(net).requires_grad_(False)  # else a compiled pass works out weight gradients too
     quick, model, records = torch.compile(frozen), sl.as_model(net, compile=True), []
     start = clock()
-    explain(model, x, min(sizes.draws), batch_size=size)()
+    explain(model, x, min(sizes.draws))()
     first = clock() - start
     print(f"{name}, compiled: the first call took {first:.1f} s")
     for draws in sizes.draws:
@@ -302,7 +302,7 @@ def translated(
         jobs: dict[str, Job | None] = {
             BARE: bare(quick, points[:draws], size),
             "bare network, not compiled": bare(net, points[:draws], size),
-            "explain": explain(model, x, draws, batch_size=size),
+            "explain": explain(model, x, draws),
         }
         records += timed(f"{name}, compiled", jobs, options.rounds, **facts)
     return records

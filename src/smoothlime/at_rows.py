@@ -144,11 +144,15 @@ class Riding:
             self.evaluation.check_repeatable(self.points, self.evaluation.values(self.points, row_name), row_name)
 
 
-def ask_at_rows(job: Job, *, may_ride: bool) -> AtRows:
-    """Ask for f(x), along with the first draws where that is possible and worthwhile."""
+def ask_at_rows(job: Job, *, may_ride: bool, most: int | None = None) -> AtRows:
+    """Ask for f(x), along with the first draws where that is possible and worthwhile.
+
+    No call holds more points than `most`, where the caller has said so.
+    """
     is_apart = getattr(job.evaluation.model, "is_apart", False) and hasattr(job.method, "gather")
     points = job.rows.astype(job.dtype)
-    riding = _ride(job, points) if may_ride and is_apart and len(points) == 1 and not job.design.is_aligned else None
+    may_ride &= is_apart and len(points) == 1 and not job.design.is_aligned
+    riding = _ride(job, points, most) if may_ride else None
     if riding is not None:
         return riding
     given = points if is_apart else points.copy()  # a model may write into it
@@ -158,14 +162,14 @@ def ask_at_rows(job: Job, *, may_ride: bool) -> AtRows:
     return asked
 
 
-def _ride(job: Job, points: Points) -> Riding | None:
-    """The first batch under way, or None where it is too small, or anything is wrong with it.
+def _ride(job: Job, points: Points, most: int | None) -> Riding | None:
+    """The first batch under way, or None where it is too small, has no room for x, or anything is wrong with it.
 
     Then x is asked for by itself, and if the model still complains, it does so about x.
     """
     n = job.stopping.looks[0]
     chunk = next(job.layout(n).chunks(0, n, job.evaluation.batch_size))
-    if chunk.n * points.shape[1] < WORTH_OPENING:
+    if chunk.n * points.shape[1] < WORTH_OPENING or (most is not None and chunk.n >= most):
         return None
     sums = empty_sums(job, points)
     try:

@@ -237,8 +237,9 @@ def prepare(
         )
         raise NoGradients(msg)
     dtype = model_dtype(adapted)
-    if isinstance(settings.batch_size, int):
-        size = settings.batch_size
+    most = settings.batch_size if isinstance(settings.batch_size, int) else None
+    if most is not None:
+        size = most
     else:
         # points that are made on the host stay there, in its cache, whatever the device would like
         size = automatic_batch_size(rows.shape[1], dtype, adapted if hasattr(estimator, "gather") else None)
@@ -258,7 +259,7 @@ def prepare(
         dtype=dtype.name,
         controlled=controlled,
     )
-    asked = dataclasses.replace(job, at_rows=ask_at_rows(job, may_ride=may_ride))
+    asked = dataclasses.replace(job, at_rows=ask_at_rows(job, may_ride=may_ride, most=most))
     asked.outputs  # noqa: B018 (names that do not fit are complained about here)
     _warn_if_blurred(subject)
     return asked

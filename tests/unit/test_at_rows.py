@@ -1,5 +1,7 @@
 """f(x) goes along with the draws, where a device works by itself."""
 
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -41,6 +43,12 @@ class Counted(nn.Module):
         return out if self.spoil is None else self.spoil(self, out)
 
 
+@pytest.fixture
+def small_batches(monkeypatch):
+    """Batches of 64, where nobody says how large they may be."""
+    monkeypatch.setattr(sys.modules["smoothlime.explain"], "automatic_batch_size", lambda *_: 64)
+
+
 def explain(net, x=X, **settings):
     return sl.explain(net, x, **{"target": 1, "n_samples": 256, "design": "antithetic", "sigma": 0.7, **settings})
 
@@ -73,9 +81,9 @@ def test_all_outputs_ride_too(monkeypatch):
         np.testing.assert_allclose(each[name].values, e.values, rtol=1e-12)
 
 
-def test_the_first_batch_comes_first_and_every_point_is_counted():
+def test_the_first_batch_comes_first_and_every_point_is_counted(small_batches):
     net = Counted()
-    e = explain(net, batch_size=64)
+    e = explain(net)
     assert net.sizes == [65, 65, 64, 64]
     assert e.n_evaluations.tolist() == [sum(net.sizes)]
 
@@ -87,8 +95,8 @@ def test_one_batch_is_followed_by_the_row_alone():
     assert e.n_evaluations.tolist() == [sum(net.sizes)]
 
 
-def test_without_a_fixed_number_of_draws_riding_ends_at_the_first_look(monkeypatch):
-    settings = {"n_samples": None, "rtol": 0.003, "batch_size": 64}
+def test_without_a_fixed_number_of_draws_riding_ends_at_the_first_look(monkeypatch, small_batches):
+    settings = {"n_samples": None, "rtol": 0.003}
     net = Counted()
     e = explain(net, **settings)
     assert net.sizes[:2] == [65] * 2
@@ -104,34 +112,49 @@ def test_rows_of_their_own_draws_ride_with_them(monkeypatch):
 
 @pytest.mark.parametrize(
     "settings",
-    [{"x": np.vstack([X, X])}, {"design": "aligned"}, {"sigma": sl.Neighbourhood(0.4, covariance=np.eye(4) + 0.3)}],
-    ids=["two rows", "a pilot comes first", "draws of the host"],
+    [
+        {"x": np.vstack([X, X])},
+        {"design": "aligned"},
+        {"sigma": sl.Neighbourhood(0.4, covariance=np.eye(4) + 0.3)},
+        {"batch_size": 256},
+    ],
+    ids=["two rows", "a pilot comes first", "draws of the host", "no room"],
 )
 def test_otherwise_rows_are_asked_first(settings):
     net = Counted()
     explain(net, **settings)
     assert net.sizes[0] == len(settings.get("x", X))
+    assert max(net.sizes) <= settings.get("batch_size", 10**6)
+
+
+def test_a_call_holds_no_more_points_than_it_may():
+    net = Counted()
+    explain(net, batch_size=100)
+    assert net.sizes == [65, 65, 64, 64]  # whole rounds of the groups, and there is room
 
 
 class TestRandom:
     """A model that is random is found out, whether its noise is of a point, of a call, or of a state."""
 
-    @pytest.mark.parametrize("batch_size", ["auto", 64])
-    def test_from_point_to_point(self, batch_size):
-        net = Counted(lambda _, out: out + 0.1 * torch.rand_like(out))
-        with pytest.raises(errors.NotDeterministic, match="two answers for row 0"):
-            explain(net, batch_size=batch_size)
+    SPOILT = (
+        lambda _, out: out + 0.1 * torch.rand_like(out),
+        lambda net, out: out * (1 + 0.01 * len(net.sizes)),
+    )
 
-    @pytest.mark.parametrize("batch_size", ["auto", 64])
-    def test_from_call_to_call(self, batch_size):
-        net = Counted(lambda net, out: out * (1 + 0.01 * len(net.sizes)))
+    @pytest.mark.parametrize("spoil", SPOILT, ids=["from point to point", "from call to call"])
+    def test_in_one_batch(self, spoil):
         with pytest.raises(errors.NotDeterministic, match="two answers for row 0"):
-            explain(net, batch_size=batch_size)
+            explain(Counted(spoil))
 
-    def test_noise_of_the_last_digits_is_found_between_batches_of_one_size(self):
+    @pytest.mark.parametrize("spoil", SPOILT, ids=["from point to point", "from call to call"])
+    def test_in_several(self, small_batches, spoil):
+        with pytest.raises(errors.NotDeterministic, match="two answers for row 0"):
+            explain(Counted(spoil))
+
+    def test_noise_of_the_last_digits_is_found_between_batches_of_one_size(self, small_batches):
         net = Counted(lambda net, out: out * (1 + 1e-12 * len(net.sizes)))
         with pytest.raises(errors.NotDeterministic):
-            explain(net, batch_size=64)
+            explain(net)
 
     def test_rounding_that_depends_on_the_size_of_a_batch_is_none(self):
         net = Counted(lambda _, out: out * (1 + 1e-2 * len(out) / 256))
@@ -165,7 +188,7 @@ class TestTrouble:
 
         monkeypatch.setattr(TorchModel, "gradients", gradients)
         with pytest.warns(errors.SmallerBatches):
-            e = explain(Counted(), batch_size=256)
+            e = explain(Counted(), batch_size=257)
         assert calls == [256, 128, 128]
         monkeypatch.undo()
         np.testing.assert_allclose(e.values, explain(Counted()).values, rtol=1e-12)

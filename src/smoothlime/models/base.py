@@ -139,3 +139,8 @@ def check_output_choice(output: str | None) -> None:
 def wrong_shape(n: int, shape: tuple[int, ...]) -> str:
     """What is wrong with outputs of some shape for n points."""
     return f"the model must return one row of outputs per point, (n,) or (n, k); n = {n}, got {shape}"
+
+
+def is_out_of_memory(err: Exception) -> bool:
+    """numpy and Python raise MemoryError; frameworks word it in their own RuntimeError."""
+    return isinstance(err, MemoryError) or (isinstance(err, RuntimeError) and "out of memory" in str(err).lower())

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._types import Array, Points
 from ..errors import ModelError, NotDeterministic, SmallerBatches, SmoothlimeError
-from .base import Model, wrong_shape
+from .base import Model, is_out_of_memory, wrong_shape
 from .gradient_sums import GradientBatch
 
 Where = Callable[[int], str]
@@ -121,7 +121,7 @@ class Evaluation:
             except SmoothlimeError:
                 raise
             except Exception as err:
-                if not _is_out_of_memory(err):
+                if not is_out_of_memory(err):
                     hint = getattr(self.model, "hint", "")
                     if not hint and isinstance(err, IndexError):
                         hint = " (a model is given many points at once, as an array (n, d))"
@@ -178,8 +178,3 @@ def _not_finite(numbers: Points) -> int | None:
 
 def _points(n: int) -> str:
     return f"{n} point{'s' * (n != 1)}"
-
-
-def _is_out_of_memory(err: Exception) -> bool:
-    """numpy and Python raise MemoryError; frameworks word it in their own RuntimeError."""
-    return isinstance(err, MemoryError) or (isinstance(err, RuntimeError) and "out of memory" in str(err).lower())

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..designs import Chunk
 from ..normals import HALF, LAST_SHIFT, MIXES, Run
+from .base import is_out_of_memory
 
 WORD = 2**64
 
@@ -48,6 +49,8 @@ def scaled_normals(torch: Any, run: Run, chunk: Chunk, scale: Any, dtype: Any) -
         try:
             return _at_once(torch, run, chunk, scale, n, dtype)
         except RuntimeError as err:  # no compiler for the card, or none that knows it: the long way leads there too
+            if is_out_of_memory(err):
+                raise
             _cannot.add(str(err))
     z = chunk.by_turn(normals(torch, run, scale.device).view(n, f))
     return (z * scale).to(dtype).reshape(-1, *z.shape[-2:])
