@@ -1,13 +1,12 @@
 """f(x), what a model says at the rows themselves: asked for twice, as a model that is random cannot be explained.
 
-Mostly that is all the model is asked before the first draw. A device that works by itself would wait for it, idle, for
-as long as the host takes to go through a large network once. So where one row is explained on such a device, x goes
-along with the draws: the first batch is under way before anything else happens, and x is the last of its points.
+Mostly that is all the model is asked before the first draw. A device that works by itself would be idle meanwhile, for
+as long as the host takes to go through a large network once. So where one row is explained on such a device, the first
+batch of draws is under way before anything else is asked, and f(x) comes behind the last one.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -25,10 +24,6 @@ if TYPE_CHECKING:
 WORTH_OPENING = 2**22
 """Numbers in the first batch from which on a device is kept busy for longer than the host takes to go on."""
 
-ROUNDED = 1e-3
-"""Answers for x by itself and among other points, in batches of another size, may differ by this share of the largest:
-layers add up in another order. If they differ by more, x is asked by itself, twice."""
-
 
 class AtRows(Protocol):
     """The answers at the rows, known already or on their way."""
@@ -44,17 +39,12 @@ class AtRows(Protocol):
         ...
 
     @property
-    def count(self) -> int:
-        """How often each row was asked for."""
-        ...
-
-    @property
     def opened(self) -> GradientSums | None:
-        """Sums that the rows ride along with, and that nothing was added to yet."""
+        """Sums whose first batch is under way, and that nothing was added to yet."""
         ...
 
     def ask_again(self) -> None:
-        """Ask once more, unless that is done: called once a device that works by itself has been given all draws."""
+        """Ask for what has not been asked yet: called once a device that works by itself has been given all draws."""
         ...
 
     def compare(self) -> None:
@@ -64,13 +54,12 @@ class AtRows(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Asked:
-    """Asked for by itself, before the first draw."""
+    """Asked for before the first draw."""
 
     evaluation: Evaluation
     points: Points
     values: Array
     is_repeated: bool = False
-    count: int = 2
     opened: None = None
 
     @property
@@ -89,22 +78,15 @@ class Asked:
 
 
 @dataclass(eq=False)
-class Riding:
-    """One row that goes along with its own draws, on a device that works by itself."""
+class Behind:
+    """Asked for behind the draws of one row, on a device that works by itself; nobody waits for it to be asked."""
 
     evaluation: Evaluation
-    points: Points
     sums: GradientSums
-    count: int = field(default=0, init=False)
-    _said: Any = field(default=None, init=False)
-    """(m, k) answers to be compared with the first, on the device"""
-    _may_differ: float = field(default=0.0, init=False)
+    width: int
+    _answers: list[Any] = field(default_factory=list, init=False)
+    """Up to two, (1, k), on the device"""
     _is_compared: bool = field(default=False, init=False)
-
-    @property
-    def width(self) -> int:
-        """How many outputs."""
-        return int(self.sums.ridden[0].shape[1])
 
     @property
     def opened(self) -> GradientSums | None:
@@ -113,48 +95,37 @@ class Riding:
 
     @cached_property
     def values(self) -> Array:
-        """(1, k) as the first batch has them."""
-        said = self.sums.ridden[0] if self._said is None else self._said
-        return self.evaluation.checked(said.cpu().numpy()[:1], 1, row_name)
+        """(1, k); where the target depends on it, it comes before all but the first batch."""
+        if not self._answers:
+            self._ask()
+        return self._fetched(0)
 
     def ask_again(self) -> None:
-        """Once more by itself, unless it has been in two batches of one size; nobody waits for it here."""
-        if self._said is not None:
-            return
-        sizes = self.sums.ridden_among
-        said = [each for each, n in zip(self.sums.ridden, sizes, strict=True) if n == sizes[0]]
-        if len(said) == 1:
-            self._may_differ = ROUNDED
-            with suppress(Exception):  # the careful way will say what is wrong
-                said.append(self.sums.answer())
-                self.count += 1
-        self._said = self.sums.together(said)
+        """Ask until there are two answers."""
+        while len(self._answers) < 2:
+            self._ask()
 
     def compare(self) -> None:
-        """Between batches of one size every bit must be the same. If anything is off, x is asked in the careful way."""
-        if self._is_compared:
-            return
-        self._is_compared, self.sums.is_riding = True, False
-        self.count += len(self.sums.ridden)
-        said = self._said.cpu().numpy()
-        with np.errstate(invalid="ignore"):  # what is not finite is complained about where it is read
-            away = np.abs(said - said[0]).max()
-        if len(said) == 1 or not away <= self._may_differ * np.abs(said[0]).max():
-            self.count += 2
-            self.evaluation.check_repeatable(self.points, self.evaluation.values(self.points, row_name), row_name)
+        """The two must be the same."""
+        if not self._is_compared:
+            self.evaluation.check_same(self.values, self._fetched(1), row_name)
+            self._is_compared = True
+
+    def _ask(self) -> None:
+        self._answers += self.evaluation.answers(lambda _: self.sums.answer(), 1)
+
+    def _fetched(self, which: int) -> Array:
+        return self.evaluation.checked(self._answers[which].cpu().numpy(), 1, row_name)
 
 
-def ask_at_rows(job: Job, *, may_ride: bool, most: int | None = None) -> AtRows:
-    """Ask for f(x), along with the first draws where that is possible and worthwhile.
-
-    No call holds more points than `most`, where the caller has said so.
-    """
+def ask_at_rows(job: Job, *, may_open: bool) -> AtRows:
+    """Ask for f(x): behind the draws, where that is possible and worthwhile, and else at once."""
     is_apart = getattr(job.evaluation.model, "is_apart", False) and hasattr(job.method, "gather")
     points = job.rows.astype(job.dtype)
-    may_ride &= is_apart and len(points) == 1 and not job.design.is_aligned
-    riding = _ride(job, points, most) if may_ride else None
-    if riding is not None:
-        return riding
+    may_open &= is_apart and len(points) == 1 and not job.design.is_aligned
+    behind = _open(job, points) if may_open else None
+    if behind is not None:
+        return behind
     given = points if is_apart else points.copy()  # a model may write into it
     asked = Asked(job.evaluation, points, job.evaluation.values(given, row_name))
     if not is_apart:
@@ -162,24 +133,23 @@ def ask_at_rows(job: Job, *, may_ride: bool, most: int | None = None) -> AtRows:
     return asked
 
 
-def _ride(job: Job, points: Points, most: int | None) -> Riding | None:
-    """The first batch under way, or None where it is too small, has no room for x, or anything is wrong with it.
+def _open(job: Job, points: Points) -> Behind | None:
+    """The first batch under way, or None where it is too small, or anything is wrong with it.
 
-    Then x is asked for by itself, and if the model still complains, it does so about x.
+    Then x is asked for first, and if the model still complains, it does so about x.
     """
     n = job.stopping.looks[0]
     chunk = next(job.layout(n).chunks(0, n, job.evaluation.batch_size))
-    if chunk.n * points.shape[1] < WORTH_OPENING or (most is not None and chunk.n >= most):
+    if chunk.n * points.shape[1] < WORTH_OPENING:
         return None
     sums = empty_sums(job, points)
     try:
         steps = draw_first(sums, job.factor, chunk, job.streams(np.arange(1)))
         if steps is None:
             return None
-        sums.open(chunk.groups, steps)
+        return Behind(job.evaluation, sums, sums.open(chunk.groups, steps))
     except Exception:
         return None
-    return Riding(job.evaluation, points, sums)
 
 
 def row_name(position: int) -> str:

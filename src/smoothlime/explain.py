@@ -130,7 +130,7 @@ def explain(
         return known.run(known.resolve(target), settings.confidence, progress)[0]
     job = prepare(
         model, X, settings, method=method, sigma=sigma, background=background, target=target, output=output,
-        design=design, may_ride=True,
+        design=design, may_open=True,
     )  # fmt: skip
     resolved = job.resolve(target)
     (explanation,) = run(job, resolved, progress)
@@ -185,7 +185,7 @@ def explain_outputs(
         return dict(zip(every.names, known.run(every, settings.confidence, progress), strict=True))
     job = prepare(
         model, X, settings, method=method, sigma=sigma, background=background, output=output, design=design,
-        may_ride=True,
+        may_open=True,
     )  # fmt: skip
     resolved = every_output(job.outputs, len(job.rows))
     explanations = dict(zip(resolved.names, run(job, resolved, progress), strict=True))
@@ -206,11 +206,11 @@ def prepare(
     output: str = "probability",
     design: str = "auto",
     may_turn: bool = True,
-    may_ride: bool = False,
+    may_open: bool = False,
 ) -> Job:
     """Check every argument, settle every choice, and ask the model for f(x).
 
-    That may go along with the first draws, where all draws are added up: see `at_rows`.
+    That may come behind the draws, the first of which are then under way: see `at_rows`.
     """
     check_choice(output, "output", ("probability", "margin"))
     subject = take_up(model, X, sigma=sigma, background=background, output=output)
@@ -237,9 +237,8 @@ def prepare(
         )
         raise NoGradients(msg)
     dtype = model_dtype(adapted)
-    most = settings.batch_size if isinstance(settings.batch_size, int) else None
-    if most is not None:
-        size = most
+    if isinstance(settings.batch_size, int):
+        size = settings.batch_size
     else:
         # points that are made on the host stay there, in its cache, whatever the device would like
         size = automatic_batch_size(rows.shape[1], dtype, adapted if hasattr(estimator, "gather") else None)
@@ -259,7 +258,7 @@ def prepare(
         dtype=dtype.name,
         controlled=controlled,
     )
-    asked = dataclasses.replace(job, at_rows=ask_at_rows(job, may_ride=may_ride, most=most))
+    asked = dataclasses.replace(job, at_rows=ask_at_rows(job, may_open=may_open))
     asked.outputs  # noqa: B018 (names that do not fit are complained about here)
     _warn_if_blurred(subject)
     return asked

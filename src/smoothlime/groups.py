@@ -104,8 +104,8 @@ class Groups:
         if isinstance(self.said, np.ndarray) or not factor.is_diagonal:
             numbers = self.pseudo
         else:
-            known, numbers = self.said.lengths, self.said.numbers
-            if known is not None and known.slopes is values and known.factor is factor and self._is_unraised:
+            known, numbers = self.said.take_lengths(values, factor), self.said.numbers
+            if known is not None and self._is_unraised:
                 return known
         slopes, errors = beside(numbers, values), beside(numbers, self._errors)
         return Lengths.of(slopes, errors, numbers, self.sizes, factor)

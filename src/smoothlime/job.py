@@ -44,9 +44,9 @@ class Job:
 
     @property
     def asked(self) -> int:
-        """Model rows asked for each row besides draws: f(x), a pilot, and what a control needed."""
+        """Model rows asked for each row besides draws: f(x) twice, a pilot, and what a control needed."""
         controls = 0 if self.controlled is None else self.controlled.evaluations
-        return self.answers.count + self.pilot + controls
+        return 2 + self.pilot + controls
 
     @property
     def answers(self) -> AtRows:

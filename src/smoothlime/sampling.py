@@ -26,6 +26,7 @@ from .groups import Groups
 from .job import Job, Question, evaluate
 from .looks import Found, Look
 from .models import Target
+from .models.base import is_out_of_memory
 from .sources import Source
 
 STATE_BYTES = 2**28
@@ -144,7 +145,13 @@ def _begin(job: Job, question: Question, rows: Indices) -> Any:
             if len(rows) < len(x):
                 x, weights = x[rows], weights[rows]
             sums = empty_sums(job, x.astype(job.dtype))
-        sums.aim(weights)
+        try:
+            sums.aim(weights)
+        except RuntimeError as err:
+            if sums.opened is None or not is_out_of_memory(err):
+                raise
+            sums.opened = None  # the first batch takes too much room meanwhile: it can wait
+            sums.aim(weights)
         return Summed(sums, job.factor, t)
     return job.method.start(len(rows) * t, job.groups, job.seen, is_shared=job.is_shared)
 

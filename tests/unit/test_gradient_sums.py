@@ -279,7 +279,7 @@ class TestApart:
         seen = sl.explain(InFullView(network()), X, target=0, n_samples=128, design="iid")
         assert isinstance(e.groups.said, TorchSaid)
         np.testing.assert_allclose(e.interval(0.9, simultaneous=True), seen.interval(0.9, simultaneous=True), **EXACT)
-        assert e.groups.said.bytes_on[1] == 8 * 7 * 32 * 4
+        assert e.groups.said.bytes_on[1] == 8 * 7 * (32 + 1) * 4  # and the errors of their means
         for one, other in ((e[2], seen[2]), (e - 2 * e, seen - 2 * seen)):
             np.testing.assert_allclose(one.values, other.values, **EXACT)
             np.testing.assert_allclose(one.standard_error, other.standard_error, **EXACT)
@@ -299,19 +299,20 @@ class TestApart:
         np.testing.assert_allclose(loaded.interval(), e.interval(), **EXACT)
 
     def test_the_oldest_make_room(self):
-        said = [
-            TorchSaid(torch, torch.full((1, 4, 5), float(i), dtype=torch.float64), torch.zeros(1, 5)) for i in range(4)
-        ]
+        errors_of_means = torch.zeros((1, 5), dtype=torch.float64)
+        numbers = [torch.full((1, 4, 5), float(i), dtype=torch.float64) for i in range(4)]
+        said = [TorchSaid(torch, each, errors_of_means) for each in numbers]
         for each in said[:3]:
             make_room(each, allowed=1_000)
-        assert [each.bytes_on[1] for each in said[:3]] == [160] * 3
-        make_room(said[3], allowed=330)
-        assert [each.bytes_on[1] for each in said] == [0, 0, 160, 160]
+        assert [each.bytes_on[1] for each in said[:3]] == [200] * 3
+        make_room(said[3], allowed=410)
+        assert [each.bytes_on[1] for each in said] == [0, 0, 200, 200]
         np.testing.assert_array_equal(said[1].fetch(), np.full((1, 4, 5), 1.0))
+        assert isinstance(said[1].spread, np.ndarray)
         del said[2]  # nobody holds it any more: it takes no room
-        last = TorchSaid(torch, torch.zeros((1, 4, 5), dtype=torch.float64), torch.zeros(1, 5))
-        make_room(last, allowed=330)
-        assert said[2].bytes_on[1] == last.bytes_on[1] == 160
+        last = TorchSaid(torch, torch.zeros((1, 4, 5), dtype=torch.float64), errors_of_means)
+        make_room(last, allowed=410)
+        assert said[2].bytes_on[1] == last.bytes_on[1] == 200
 
     def test_a_random_model_is_found_out_all_the_same(self, apart):
         class Random(torch.nn.Module):

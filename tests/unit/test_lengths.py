@@ -33,6 +33,20 @@ def test_a_radius_is_the_length_of_the_half_widths(factor, resolution):
     np.testing.assert_allclose(measured.size, np.linalg.norm(VALUES * factor.std, axis=1), rtol=1e-12)
 
 
+def test_a_diagonal_is_a_full_matrix_like_any_other():
+    full = Factor(F, np.arange(F), np.diag(DIAGONAL.lower))
+    for measured in (lambda factor: groups().measure(VALUES, np.ones(R), factor, 0.05).radius,
+                     lambda factor: groups().half_width(VALUES, factor, 0.05)):  # fmt: skip
+        np.testing.assert_allclose(measured(DIAGONAL), measured(full), rtol=1e-12)
+
+
+def test_an_error_is_raised_to_what_the_design_can_resolve():
+    plain = groups().standard_error
+    floor = 2 * plain
+    np.testing.assert_allclose(groups(resolution=floor).standard_error, floor, rtol=1e-12)
+    np.testing.assert_allclose(groups(resolution=10 * plain).standard_error, 25 * plain, rtol=1e-12)
+
+
 @pytest.mark.parametrize("factor", [DIAGONAL, FULL], ids=["diagonal", "full"])
 def test_fidelity_is_the_share_of_variance_that_slopes_explain_beyond_noise(factor):
     noise = standard_error(factor.whiten(PSEUDO), SIZES)

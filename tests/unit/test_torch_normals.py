@@ -80,6 +80,16 @@ def test_where_nothing_translates_it_the_long_way_leads_there_too(card, monkeypa
     assert tried == [1]  # not at every call
 
 
+def test_memory_that_runs_out_is_no_missing_compiler(card, monkeypatch):
+    def fails(torch):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(torch_normals, "_translated", fails)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        torch_normals.scaled_normals(torch, run(), CHUNK, scale(), torch.float64)
+    assert not torch_normals._cannot
+
+
 def test_the_function_holds_the_constants_of_the_hash():
     for _, factor in host.MIXES:
         assert f"{factor}ULL" in torch_normals.STEP

@@ -64,7 +64,7 @@ class Evaluation:
 
     def add_gradients(self, batch: GradientBatch) -> None:
         """Have the model add up gradients by itself; whether they are finite is seen in the sums."""
-        batch.add(self._answers(batch.ask, len(batch)))
+        batch.add(self.answers(batch.ask, len(batch)))
 
     def check_repeatable(self, points: Points, values: Array, where: Where) -> None:
         """Ask once more and compare: a model that is random cannot be explained.
@@ -80,6 +80,10 @@ class Evaluation:
                 " outputs. Let it work on a copy: x = x.clone()"
             )
             raise ModelError(msg)
+        self.check_same(values, again, where)
+
+    def check_same(self, values: Array, again: Array, where: Where) -> None:
+        """Complain about a row for which there are two answers."""
         differs = np.flatnonzero((again != values).any(axis=1))
         if len(differs):
             row = int(differs[0])
@@ -100,7 +104,7 @@ class Evaluation:
     def _ask(self, ask: Callable[[slice], tuple[Any, ...]], n: int) -> tuple[Any, ...]:
         """Answers for n points, as arrays."""
         as_array = np.asarray if self._is_tidy else np.array
-        answers = self._answers(lambda part: tuple(as_array(each) for each in ask(part)), n)
+        answers = self.answers(lambda part: tuple(as_array(each) for each in ask(part)), n)
         if len(answers) == 1:
             return answers[0]
         try:
@@ -110,7 +114,7 @@ class Evaluation:
             msg = f"the model's outputs changed shape between calls: per point {shapes}"
             raise ModelError(msg) from err
 
-    def _answers(self, ask: Callable[[slice], Any], n: int) -> list[Any]:
+    def answers(self, ask: Callable[[slice], Any], n: int) -> list[Any]:
         """Answers for n points in parts of at most `batch_size`, which is halved where memory runs out."""
         answers: list[Any] = []
         start = 0

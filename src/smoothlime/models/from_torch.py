@@ -44,6 +44,11 @@ NUMBER_TYPES = ("bfloat16", "float16")
 
 WRITES = "writes into its input"
 
+WROTE = (
+    "the model wrote into its input, which it did not do when it was asked before, so its gradients would not be those"
+    " of its outputs. Let it work on a copy: x = x.clone()"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class TorchModel:
@@ -126,13 +131,13 @@ class TorchModel:
         """Outputs at each point, (n, k).
 
         A module that writes into its input spoils the points of one call, and is given copies from then on: others have
-        no need to pay for them. Everybody asks for f(x) first, so this is where it is found out.
+        no need to pay for them. Whoever does not ask for f(x) first must see to it that nothing was written.
         """
-        return self._columns(self.answer(points))
+        return self._columns(self.answer(self._tensor(points)))
 
-    def answer(self, points: Points) -> Any:
-        """The same as a tensor, (n,) or (n, k), on its device: nobody waits for it."""
-        given = self._tensor(points)
+    def answer(self, points: Any) -> Any:
+        """The same as tensors, on their device: outputs (n,) or (n, k), and nobody waits for them."""
+        given = points.to(self.tensor_dtype)
         before = _writes(given)
         with self.torch.no_grad():
             out = self.forward(given)
@@ -156,8 +161,12 @@ class TorchModel:
     def followed(self, points: Any) -> tuple[Any, Any]:
         """Points as torch follows them, and the outputs that they lead to."""
         leaf = points.detach().to(self.tensor_dtype).requires_grad_(True)
+        before = _writes(leaf)
         with self.torch.enable_grad():
             out = self.forward(leaf)
+        if _writes(leaf) != before:
+            self.habits.add(WRITES)
+            raise ModelError(WROTE)
         if out.ndim not in (1, 2) or len(out) != len(leaf):
             raise ModelError(wrong_shape(len(leaf), tuple(out.shape)))
         if not out.requires_grad:

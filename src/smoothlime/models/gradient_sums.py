@@ -45,12 +45,11 @@ class Elsewhere(Protocol):
 
     @property
     def spread(self) -> Any:
-        """The standard error of their mean, (r, f), as a tensor."""
+        """The standard error of their mean, (r, f), as a tensor or an array."""
         ...
 
-    @property
-    def lengths(self) -> Lengths | None:
-        """Of their mean and its errors, where they have been made."""
+    def take_lengths(self, slopes: Any, factor: Factor) -> Lengths | None:
+        """Of their mean and its errors, where they have been made ahead of the first time that somebody asks."""
         ...
 
     def fetch(self) -> Array:
@@ -117,12 +116,6 @@ class GradientSums(Protocol):
 
     opened: GradientBatch | None
     """The first batch, where it is under way"""
-    is_riding: bool
-    """Whether the rows go along as the last points of each batch"""
-    ridden: list[Any]
-    """What the model said at the rows, (r, k) each, where they went along; on their device"""
-    ridden_among: list[int]
-    """Draws in the same batches"""
 
     @property
     def is_apart(self) -> bool:
@@ -133,8 +126,8 @@ class GradientSums(Protocol):
         """Say what is wanted of the outputs, by weights (r, t, k): nothing can be added up before."""
         ...
 
-    def open(self, groups: slice, steps: Any) -> None:
-        """Give the model the first batch, around all rows and with them behind it, before anybody aims."""
+    def open(self, groups: slice, steps: Any) -> int:
+        """Give the model the first batch, around all rows, before anybody aims; this says how many outputs it has."""
         ...
 
     def answer(self) -> Any:
@@ -160,10 +153,6 @@ class GradientSums(Protocol):
 
     def batch(self, rows: slice, groups: slice, steps: Any, turns: Turns | None = None) -> GradientBatch:
         """Points around rows: steps (1 or r, b, g, f) that were moved, perhaps turned for each row."""
-        ...
-
-    def together(self, answers: list[Any]) -> Any:
-        """Answers one behind the other, on their device."""
         ...
 
     def keep(self, rows: Indices) -> None:

@@ -6,15 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..errors import ModelError
 from .gradient_sums import SHORT, first_few
 
 if TYPE_CHECKING:
     from .torch_sums import TorchSums
 
+UNUSUAL = "the module does something in its first batch that is better looked at point by point"
+
 
 @dataclass(slots=True, eq=False)
 class TorchBatch:
-    """Points (r·b·g, d) on the device, and where their gradients belong; behind them perhaps the rows, riding along."""
+    """Points (r·b·g, d) on the device, and where their gradients belong."""
 
     sums: TorchSums
     place: Place
@@ -25,43 +28,30 @@ class TorchBatch:
     """All points as torch follows them, and the outputs that they lead to"""
 
     def __len__(self) -> int:
-        """Count of points around rows."""
-        return self.place.count
+        """Count of points."""
+        return len(self.points)
 
-    def begin(self) -> None:
-        """Go forward through the module with all points at once, before anybody says what is wanted of the outputs."""
-        self._begun = self.sums.model.followed(self.points)
-        self._ride(self._begun[1].detach())
+    def begin(self) -> int:
+        """Go forward through the module, before anybody says what is wanted of the outputs; how many there are."""
+        leaf, out = self.sums.model.followed(self.points)
+        outputs = 1 if out.ndim == 1 else out.shape[1]
+        if out.is_complex() or not outputs:
+            raise ModelError(UNUSUAL)
+        self._begun = leaf, out
+        return int(outputs)
 
     def ask(self, part: slice) -> tuple[Any, list[Any]]:
         """Outputs (n, k) at some of the points, and their gradients (n, d) for each target."""
-        sums, place, n = self.sums, self.place, len(self)
-        is_whole = part.stop - part.start == n
-        pulls = sums.pulls(place.rows, place.b * place.g, part)
+        sums, place = self.sums, self.place
+        points = self.points if part.stop - part.start == len(self) else self.points[part]
         begun, self._begun = self._begun, None  # not twice: where memory runs out, all is asked anew, part by part
-        points = self.points if is_whole else self.points[part]
-        if begun is None:
-            leaf, every = sums.model.followed(points)
-            if is_whole:
-                self._ride(every.detach())
-        else:
-            leaf, every = begun
-        asked = every[:n] if len(every) > n else every
-        gradients = [each[:n] for each in sums.model.gradients(leaf, asked, pulls)]
-        out = sums.model.native(asked.detach())
+        pulls = sums.pulls(place.rows, place.b * place.g, part)
+        leaf, out = begun or sums.model.followed(points)
+        gradients = sums.model.gradients(leaf, out, pulls)
+        out = sums.model.native(out.detach())
         if out.untyped_storage().data_ptr() == points.untyped_storage().data_ptr():
             out = out.clone()  # a module that hands its input on: the next batch is written over it
         return (out if out.ndim == 2 else out[:, None]), gradients
-
-    def _ride(self, out: Any) -> None:
-        """Keep what the module says at the rows."""
-        if len(out) > len(self):
-            said = self.sums.model.native(out[len(self) :]).clone()
-            self.sums.ridden.append(said if said.ndim == 2 else said[:, None])
-            self.sums.ridden_among.append(len(self))
-            # twice is enough; but to a compiler a batch of another size is another network
-            has_compared = self.sums.ridden_among.count(self.sums.ridden_among[0]) > 1
-            self.sums.is_riding = self.sums.model.compiled is not None or not has_compared
 
     def add(self, answers: Sequence[tuple[Any, list[Any]]]) -> None:
         """Add up the gradients at all points over the draws of each group, and pass the sums on."""
@@ -93,11 +83,6 @@ class Place:
     def g(self) -> int:
         """How many groups."""
         return self.groups.stop - self.groups.start
-
-    @property
-    def count(self) -> int:
-        """How many points."""
-        return (self.rows.stop - self.rows.start) * self.b * self.g
 
     def is_followed_by(self, other: Place) -> bool:
         """Whether the other holds the same draws of the rows that come next."""

@@ -54,7 +54,7 @@ class TorchSaid:
     def __init__(self, torch: Any, by_group: Any, spread: Any, lengths: Lengths | None = None) -> None:
         self.torch = torch
         self.spread = spread
-        self.lengths = lengths
+        self._lengths = lengths
         self.shape: tuple[int, ...] = tuple(by_group.shape)
         self._by_group: Any = by_group  # None once it has been fetched
         self._fetched: Array | None = None
@@ -66,14 +66,21 @@ class TorchSaid:
     @property
     def bytes_on(self) -> tuple[Any, int]:
         """The device, and the memory taken there."""
-        by_group = self._by_group
-        return (None, 0) if by_group is None else (by_group.device, by_group.numel() * by_group.element_size())
+        if self._by_group is None:
+            return None, 0
+        taken = [self._by_group, self.spread]
+        return self._by_group.device, sum(each.numel() * each.element_size() for each in taken)
+
+    def take_lengths(self, slopes: Any, factor: Factor) -> Lengths | None:
+        """Lengths of these slopes, where they were made ahead; nobody asks twice, so they are forgotten."""
+        made, self._lengths = self._lengths, None
+        return made if made is not None and made.slopes is slopes and made.factor is factor else None
 
     def fetch(self) -> Array:
         """All of it, on the host; the device forgets it."""
         if self._fetched is None:
-            self._fetched = on_host(self._by_group)
-            self._by_group = None
+            self._fetched, self.spread = on_host(self._by_group), on_host(self.spread)
+            self._by_group = self._lengths = None
         return self._fetched
 
     @property

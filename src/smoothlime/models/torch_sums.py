@@ -94,9 +94,6 @@ class TorchSums:
         self._ahead: TorchGroupSums | None = None
         self._values: Any = None
         self.opened: TorchBatch | None = None
-        self.is_riding = False
-        self.ridden: list[Any] = []
-        self.ridden_among: list[int] = []
         self._scale: Any = None
         self._pulls: list[Any] = []
         self._waiting: list[Answer] = []
@@ -121,17 +118,16 @@ class TorchSums:
     def _zeros(self, *shape: int) -> Any:
         return self.torch.zeros(shape, dtype=self.torch.float64, device=self.home)
 
-    def open(self, groups: slice, steps: Any) -> None:
-        """Begin with the batch of these steps around all rows, which ride along with it and all others."""
-        self.is_riding = True
+    def open(self, groups: slice, steps: Any) -> int:
+        """Begin with the batch of these steps around all rows; how many outputs there are."""
         batch = self.batch(slice(0, self._shape[0]), groups, steps)
-        batch.begin()
+        outputs = batch.begin()
         self.opened = batch
+        return outputs
 
     def answer(self) -> Any:
         """Outputs (r, k) at the rows by themselves, on the device."""
-        with self.torch.no_grad():
-            out = self.model.native(self.model.forward(self.rows.clone()))
+        out = self.model.native(self.model.answer(self.rows.clone()))
         return out if out.ndim == 2 else out[:, None]
 
     @property
@@ -190,31 +186,29 @@ class TorchSums:
                 steps, shift = steps.reshape(-1, b * g, f) + shift[0] @ shift[1], None
             narrow, steps = steps, x.new_zeros((*steps.shape[:-1], d))
             steps[..., self.free] = narrow
-        every, points = self._room(x, b * g)
+        points = self._room(x, b * g)
         wide = g if d < NARROW and b > 4 else 1
         x = x.view(r, 1, 1, d).expand(r, 1, wide, d).reshape(r, 1, wide * d)
         self.torch.add(x, steps.reshape(-1, b * g // wide, wide * d), out=points.view(r, b * g // wide, wide * d))
         if shift is not None:
             points.view(r, b * g, d).baddbmm_(*shift)
-        return TorchBatch(self, Place(rows, groups, b), every, own if self._has_slopes else None)
+        return TorchBatch(self, Place(rows, groups, b), points.view(r * b * g, d), own if self._has_slopes else None)
 
     def _mirrored(self, rows: slice, groups: slice, firsts: Any) -> TorchBatch:
         """The same for pairs of steps, of which the second need not be made."""
         x, (_, b, g, d) = self.rows[rows], firsts.shape
-        every, points = self._room(x, 2 * b * g)
+        points = self._room(x, 2 * b * g)
         pairs, centre = points.view(len(x), b, 2, g, d), x.view(-1, 1, 1, d)
         self.torch.add(centre, firsts, out=pairs[:, :, 0])
         self.torch.sub(centre, firsts, out=pairs[:, :, 1])
-        return TorchBatch(self, Place(rows, groups, 2 * b), every, None)
+        return TorchBatch(self, Place(rows, groups, 2 * b), points.view(-1, d), None)
 
-    def _room(self, x: Any, draws: int) -> tuple[Any, Any]:
-        """Space (n, d) for the points of a batch, and all but the rows x, where they ride along, as one line."""
-        size, riders = draws * x.numel(), x.numel() if self.is_riding else 0
-        if len(self._space) < size + riders:
-            self._space = x.new_empty(size + riders)
-        if riders:
-            self._space[size : size + riders] = x.reshape(-1)
-        return self._space[: size + riders].view(-1, x.shape[1]), self._space[:size]
+    def _room(self, x: Any, draws: int) -> Any:
+        """Space for the points of a batch, as one line."""
+        size = draws * x.numel()
+        if len(self._space) < size:
+            self._space = x.new_empty(size)
+        return self._space[:size]
 
     def _shift(self, steps: Any, turns: Turns) -> tuple[Any, Any]:
         """What turning adds to steps (1 or r, n, f), as a product of (r, n, k) and (r, k, f)."""
