@@ -217,6 +217,18 @@ class TestTrouble:
         e = explain(module, target=0)
         np.testing.assert_allclose(e.values, 4 * X, rtol=1e-12)  # as torch follows it: the doubling is no function
 
+    def test_a_module_that_writes_into_x_alone(self):
+        class Scales(Counted):
+            def forward(self, a):
+                if len(a) == 1:
+                    with torch.no_grad():
+                        a.mul_(2.0)
+                return super().forward(a)
+
+        e, expected = explain(Scales()), explain(Counted())
+        np.testing.assert_array_equal(e.values, expected.values)
+        np.testing.assert_allclose(e.prediction, explain(Counted(), 2 * X).prediction, rtol=1e-12)
+
     def test_a_module_that_hands_its_input_on(self):
         e = explain(nn.Identity(), target=2)
         np.testing.assert_allclose(e.values, [[0, 0, 1, 0]], atol=1e-12)

@@ -1,5 +1,7 @@
 """What errors come to over all features, here and where a model is."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -71,11 +73,13 @@ def test_nothing_depends_on_where_groups_are(monkeypatch, few, factor, resolutio
 
 
 def test_lengths_that_were_made_ahead_are_not_made_again(monkeypatch):
-    mean, said = TorchGroupSums(torch, torch.from_numpy(PSEUDO * SIZES[:, None])).means(SIZES, DIAGONAL)
+    made = [TorchGroupSums(torch, torch.from_numpy(PSEUDO * SIZES[:, None])).means(SIZES, DIAGONAL) for _ in range(3)]
     monkeypatch.setattr(lengths.Lengths, "of", None)
-    groups(said).measure(mean, np.ones(R), DIAGONAL, 0.05)
-    with pytest.raises(TypeError):  # of other slopes they are
-        groups(said).measure(mean.clone(), np.ones(R), DIAGONAL, 0.05)
+    other = dataclasses.replace(DIAGONAL, lower=2 * DIAGONAL.lower)
+    groups(made[0][1]).measure(made[0][0], np.ones(R), DIAGONAL, 0.05)
+    for slopes, said, factor in ((made[0][0], made[1][1], DIAGONAL), (made[2][0], made[2][1], other)):
+        with pytest.raises(TypeError):  # those of other slopes, or in other units, have to be made
+            groups(said).measure(slopes, np.ones(R), factor, 0.05)
 
 
 def test_unequal_groups_are_weighed_where_they_are():

@@ -267,7 +267,6 @@ class TorchSums:
     def look_ahead(self, sizes: Array, factor: Factor) -> None:
         """Have the device go on to what will be asked of groups of sizes (g,), before it is waited for."""
         self._add_waiting()
-        self._ahead = None
         first = self._rows(self.first, slice(None)) if self.keeps_groups else None
         if first is not None and first.numel() >= WORTH_KEEPING:
             self._ahead = TorchGroupSums(self.torch, first)
