@@ -112,7 +112,11 @@ class Behind:
             self._is_compared = True
 
     def _ask(self) -> None:
-        self._answers += self.evaluation.answers(lambda _: self.sums.answer(), 1)
+        try:
+            self._answers.append(self.sums.answer())
+        except Exception:  # perhaps the first batch leaves no room for it; if not, it is complained about now
+            self.sums.opened = None
+            self._answers += self.evaluation.answers(lambda _: self.sums.answer(), 1)
 
     def _fetched(self, which: int) -> Array:
         return self.evaluation.checked(self._answers[which].cpu().numpy(), 1, row_name)
@@ -140,16 +144,17 @@ def _open(job: Job, points: Points) -> Behind | None:
     """
     n = job.stopping.looks[0]
     chunk = next(job.layout(n).chunks(0, n, job.evaluation.batch_size))
-    if chunk.n * points.shape[1] < WORTH_OPENING:
+    if chunk.n > job.evaluation.batch_size or chunk.n * points.shape[1] < WORTH_OPENING:
         return None
-    sums = empty_sums(job, points)
     try:
+        sums = empty_sums(job, points)
         steps = draw_first(sums, job.factor, chunk, job.streams(np.arange(1)))
         if steps is None:
             return None
-        return Behind(job.evaluation, sums, sums.open(chunk.groups, steps))
+        job.evaluation.width = sums.open(chunk.groups, steps)
     except Exception:
         return None
+    return Behind(job.evaluation, sums, job.evaluation.width)
 
 
 def row_name(position: int) -> str:

@@ -108,6 +108,25 @@ def test_where_gradients_are_switched_off(monkeypatch):
         np.testing.assert_array_equal(explain(Counted()).values, expected.values)
 
 
+@pytest.mark.parametrize("method", ["smoothgrad", "clime"])
+@pytest.mark.parametrize("worth", [1, 10**9], ids=["f(x) behind", "f(x) first"])
+def test_of_a_module_that_follows_gradients_whatever_it_is_told(monkeypatch, worth, method):
+    class Follows(Counted):
+        @torch.enable_grad()
+        def forward(self, a):
+            return super().forward(a)
+
+    monkeypatch.setattr(at_rows, "WORTH_OPENING", worth)
+    e, expected = (explain(net, method=method) for net in (Follows(), Counted()))
+    np.testing.assert_array_equal(e.values, expected.values)
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 3])
+def test_of_pairs_that_no_batch_holds(monkeypatch, batch_size):
+    settings = {"batch_size": batch_size, "n_samples": 64}
+    np.testing.assert_array_equal(explain(Counted(), **settings).values, plainly(monkeypatch, **settings).values)
+
+
 def test_of_few_digits():
     net = Counted(dtype=torch.bfloat16)
     with pytest.warns(errors.LostPrecision):
@@ -184,6 +203,21 @@ class TestTrouble:
         assert short_of_memory == [256, 128, 128]
         np.testing.assert_allclose(e.values, explain(Counted()).values, rtol=1e-12)
 
+    @pytest.mark.parametrize("times", [1, None], ids=["once", "as long as the first batch is there"])
+    def test_memory_that_runs_out_at_x(self, monkeypatch, times):
+        failed = []
+
+        def spoil(net, out):
+            is_full = len(failed) < times if times else net.sizes.count(1) < 2 and net.sizes.count(64) == 1
+            if len(out) == 1 and is_full:
+                failed.append(1)
+                raise torch.OutOfMemoryError("CUDA out of memory")
+            return out
+
+        e = explain(Counted(spoil), batch_size=64, target="predicted")
+        assert failed == [1]
+        np.testing.assert_array_equal(e.values, explain(Counted(), batch_size=64, target="predicted").values)
+
     def test_memory_that_runs_out_where_sums_are_to_be(self, monkeypatch):
         plain = torch_sums.TorchSums.aim
 
@@ -240,6 +274,7 @@ class TestTrouble:
             (lambda _, out: out[:1], "one row of outputs per point"),
             (lambda _, out: out.squeeze(), "one row of outputs per point"),
             (lambda _, out: out[:, :0], "returned no output"),
+            (lambda _, out: out if len(out) > 1 else out[:, :1], "3 outputs at first and 1 now"),
             (lambda _, out: torch.complex(out, out), "must return real numbers"),
             (lambda _, out: out.detach(), "does not depend on its input"),
             (lambda _, out: out * float("nan"), "returned .*nan"),
@@ -252,22 +287,49 @@ class TestTrouble:
         with pytest.raises(errors.ModelError, match=says):
             explain(Counted(spoil))
 
+    def test_one_output_that_is_squeezed_away(self):
+        with pytest.raises(errors.ModelError, match=r"one row of outputs per point.*got \(\)"):
+            explain(Counted(lambda _, out: out[:, 1].squeeze()), target=0)
+
     def test_a_target_that_is_not_there(self):
         with pytest.raises(errors.InvalidArgument, match="out of range"):
             explain(Counted(), target=7)
 
 
-def test_a_module_that_writes_in_some_calls_only_is_told(monkeypatch):
+class Sometimes(Counted):
+    """Writes into its input, but not where x is alone."""
+
+    def forward(self, a):
+        if len(a) > 1:
+            with torch.no_grad():
+                a.mul_(2.0)
+        return super().forward(a)
+
+
+@pytest.mark.parametrize("worth", [1, 10**9], ids=["f(x) behind", "f(x) first"])
+@pytest.mark.parametrize("batch_size", ["auto", 64])
+def test_a_module_that_writes_in_some_calls_only(monkeypatch, worth, batch_size):
+    monkeypatch.setattr(at_rows, "WORTH_OPENING", worth)
+    model = sl.as_model(Sometimes())
+    first, second = (explain(model, batch_size=batch_size) for _ in range(2))
+    np.testing.assert_array_equal(first.values, second.values)
+
+
+def test_points_that_were_written_into_are_not_asked_again(monkeypatch):
     monkeypatch.setattr(at_rows, "WORTH_OPENING", 10**9)
+    plain, calls = TorchModel.gradients, []
 
-    class Sometimes(Counted):
-        def forward(self, a):
-            if len(a) > 1:
-                with torch.no_grad():
-                    a.mul_(2.0)
-            return super().forward(a)
+    def gradients(self, *args):
+        calls.append(1)
+        if len(calls) == 1:
+            raise RuntimeError("CUDA out of memory")
+        return plain(self, *args)
 
-    with pytest.raises(errors.ModelError, match="wrote into its input"):
+    monkeypatch.setattr(TorchModel, "gradients", gradients)
+    with (
+        pytest.raises(errors.ModelError, match="wrote into its input, and then memory ran out"),
+        pytest.warns(errors.SmallerBatches),
+    ):
         explain(Sometimes())
 
 

@@ -39,7 +39,7 @@ class Evaluation:
     def __init__(self, model: Model, batch_size: int) -> None:
         self.model = model
         self.batch_size = batch_size
-        self._width: int | None = None
+        self.width: int | None = None
 
     def values(self, points: Points, where: Where) -> Array:
         """Finite outputs (n, k) as float64."""
@@ -151,10 +151,10 @@ class Evaluation:
         if values.shape[1] == 0:
             msg = f"the model returned no output: shape {values.shape}"
             raise ModelError(msg)
-        if self._width is not None and values.shape[1] != self._width:
-            msg = f"the model returned {self._width} outputs at first and {values.shape[1]} now"
+        if self.width is not None and values.shape[1] != self.width:
+            msg = f"the model returned {self.width} outputs at first and {values.shape[1]} now"
             raise ModelError(msg)
-        self._width = values.shape[1]
+        self.width = values.shape[1]
         if np.iscomplexobj(values):
             msg = f"the model must return real numbers; got {values.dtype}. Explain its real part or its modulus"
             raise ModelError(msg)

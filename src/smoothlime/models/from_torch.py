@@ -44,11 +44,6 @@ NUMBER_TYPES = ("bfloat16", "float16")
 
 WRITES = "writes into its input"
 
-WROTE = (
-    "the model wrote into its input, which it did not do when it was asked before, so its gradients would not be those"
-    " of its outputs. Let it work on a copy: x = x.clone()"
-)
-
 
 @dataclass(frozen=True, slots=True)
 class TorchModel:
@@ -143,7 +138,7 @@ class TorchModel:
             out = self.forward(given)
         if _writes(given) != before:
             self.habits.add(WRITES)
-        return out
+        return out.detach()  # some modules follow gradients whatever they are told
 
     def values_and_gradients(self, points: Points, weights: Any) -> tuple[Any, Any]:
         """Outputs (n, k) and the gradient of their weighted sum, (n, d)."""
@@ -159,14 +154,13 @@ class TorchModel:
         return self.native(out.detach()), self.gradients(leaf, out, weights)
 
     def followed(self, points: Any) -> tuple[Any, Any]:
-        """Points as torch follows them, and the outputs that they lead to."""
+        """Points as torch follows them, and the outputs that they lead to; a module that writes may spoil them."""
         leaf = points.detach().to(self.tensor_dtype).requires_grad_(True)
         before = _writes(leaf)
         with self.torch.enable_grad():
             out = self.forward(leaf)
         if _writes(leaf) != before:
             self.habits.add(WRITES)
-            raise ModelError(WROTE)
         if out.ndim not in (1, 2) or len(out) != len(leaf):
             raise ModelError(wrong_shape(len(leaf), tuple(out.shape)))
         if not out.requires_grad:

@@ -12,6 +12,10 @@ from .gradient_sums import SHORT, first_few
 if TYPE_CHECKING:
     from .torch_sums import TorchSums
 
+SPOILT = (
+    "the model wrote into its input, and then memory ran out, so the points are lost. Let it work on a copy:"
+    " x = x.clone(), or give smaller batches with batch_size="
+)
 UNUSUAL = "the module does something in its first batch that is better looked at point by point"
 
 
@@ -26,6 +30,8 @@ class TorchBatch:
     """(1 or r, b, g, f) before they were turned, where products with them are wanted"""
     _begun: tuple[Any, Any] | None = None
     """All points as torch follows them, and the outputs that they lead to"""
+    _spoilt: int = 0
+    """Points that the module has written into before it was known to"""
 
     def __len__(self) -> int:
         """Count of points."""
@@ -33,9 +39,9 @@ class TorchBatch:
 
     def begin(self) -> int:
         """Go forward through the module, before anybody says what is wanted of the outputs; how many there are."""
-        leaf, out = self.sums.model.followed(self.points)
+        leaf, out = self._followed(self.points, len(self))
         outputs = 1 if out.ndim == 1 else out.shape[1]
-        if out.is_complex() or not outputs:
+        if out.is_complex() or not outputs or self._spoilt:
             raise ModelError(UNUSUAL)
         self._begun = leaf, out
         return int(outputs)
@@ -43,15 +49,27 @@ class TorchBatch:
     def ask(self, part: slice) -> tuple[Any, list[Any]]:
         """Outputs (n, k) at some of the points, and their gradients (n, d) for each target."""
         sums, place = self.sums, self.place
-        points = self.points if part.stop - part.start == len(self) else self.points[part]
+        if part.start < self._spoilt:  # memory ran out since
+            raise ModelError(SPOILT)
+        is_whole = part.stop - part.start == len(self)
+        points = self.points if is_whole else self.points[part]
         begun, self._begun = self._begun, None  # not twice: where memory runs out, all is asked anew, part by part
         pulls = sums.pulls(place.rows, place.b * place.g, part)
-        leaf, out = begun or sums.model.followed(points)
+        leaf, out = begun if begun is not None and is_whole else self._followed(points, part.stop)
         gradients = sums.model.gradients(leaf, out, pulls)
         out = sums.model.native(out.detach())
         if out.untyped_storage().data_ptr() == points.untyped_storage().data_ptr():
             out = out.clone()  # a module that hands its input on: the next batch is written over it
         return (out if out.ndim == 2 else out[:, None]), gradients
+
+    def _followed(self, points: Any, stop: int) -> tuple[Any, Any]:
+        """The same from the model, which learns here that a module writes into its points; these end at `stop`."""
+        model = self.sums.model
+        known = len(model.habits)
+        found = model.followed(points)
+        if len(model.habits) > known:
+            self._spoilt = stop
+        return found
 
     def add(self, answers: Sequence[tuple[Any, list[Any]]]) -> None:
         """Add up the gradients at all points over the draws of each group, and pass the sums on."""

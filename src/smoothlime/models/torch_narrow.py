@@ -1,4 +1,4 @@
-"""Networks of narrow dense layers, computed feature by feature: the same numbers, but for rounding, in half the time.
+"""Networks of narrow dense layers, computed feature by feature: the same numbers, but for rounding, sooner.
 
 Torch keeps the features of a point side by side in memory, and libraries for matrix products work on as many of them at
 once as a register of the processor holds. A layer with fewer outputs leaves part of every register empty. With a
@@ -18,9 +18,13 @@ MANY = 1_024
 
 
 def is_narrow(torch: Any, module: Any) -> bool:
-    """Whether a module has dense layers, all of them narrow: others would wait for what these have laid out."""
-    widths = [part.out_features for part in module.modules() if type(part) is torch.nn.Linear]
-    return bool(widths) and max(widths) < REGISTER
+    """Whether a module has dense layers, all of them narrow: others would wait for what these have laid out.
+
+    Weights of another kind, quantised ones say, may know no other product than that of `torch.nn.Linear`.
+    """
+    dense = [part for part in module.modules() if type(part) is torch.nn.Linear]
+    usual = (torch.Tensor, torch.nn.Parameter)
+    return bool(dense) and all(part.out_features < REGISTER and type(part.weight) in usual for part in dense)
 
 
 def lay_out(torch: Any, module: Any) -> None:

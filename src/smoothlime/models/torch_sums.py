@@ -126,9 +126,9 @@ class TorchSums:
         return outputs
 
     def answer(self) -> Any:
-        """Outputs (r, k) at the rows by themselves, on the device."""
-        out = self.model.native(self.model.answer(self.rows.clone()))
-        return out if out.ndim == 2 else out[:, None]
+        """Outputs (r, k) at the rows by themselves, on the device; a module may use their memory again."""
+        out = self.model.native(self.model.answer(self.rows.clone())).clone()
+        return out[:, None] if out.ndim == 1 else out
 
     @property
     def is_apart(self) -> bool:
