@@ -67,6 +67,17 @@ def test_the_module_stays_as_it_was(module):
     assert {name: vars(part) for name, part in module.named_modules()} == parts
 
 
+class Quantised(torch.Tensor):
+    """Weights that know one product only."""
+
+
+def of_another_kind(layer):
+    weight = layer.weight.detach().as_subclass(Quantised)
+    del layer.weight
+    layer.weight = weight
+    return layer
+
+
 @pytest.mark.parametrize(
     ("module", "expected"),
     [
@@ -74,6 +85,7 @@ def test_the_module_stays_as_it_was(module):
         (nn.Linear(3, REGISTER), False),
         (nn.Sequential(nn.Linear(6, 4), nn.ELU(), nn.Linear(4, 64), nn.ELU(), nn.Linear(64, 2)), False),
         (nn.Sequential(nn.Flatten(), nn.ELU()), False),
+        (of_another_kind(nn.Linear(3, 2)), False),
     ],
 )
 def test_narrow_are_modules_whose_layers_all_are(module, expected):
