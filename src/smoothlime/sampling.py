@@ -27,6 +27,7 @@ from .job import Job, Question, evaluate
 from .looks import Found, Look
 from .models import Target
 from .models.base import is_out_of_memory
+from .models.gradient_sums import GradientSums
 from .sources import Source
 
 STATE_BYTES = 2**28
@@ -145,15 +146,22 @@ def _begin(job: Job, question: Question, rows: Indices) -> Any:
             if len(rows) < len(x):
                 x, weights = x[rows], weights[rows]
             sums = empty_sums(job, x.astype(job.dtype))
-        try:
-            sums.aim(weights)
-        except RuntimeError as err:
-            if sums.opened is None or not is_out_of_memory(err):
-                raise
-            sums.opened = None  # the first batch takes too much room meanwhile: it can wait
-            sums.aim(weights)
+        _aim(sums, weights)
         return Summed(sums, job.factor, t)
     return job.method.start(len(rows) * t, job.groups, job.seen, is_shared=job.is_shared)
+
+
+def _aim(sums: GradientSums, weights: Array) -> None:
+    """Make room for what is wanted; a first batch that leaves none for it can wait."""
+    try:
+        sums.aim(weights)
+    except RuntimeError as err:
+        if sums.opened is None or not is_out_of_memory(err):
+            raise
+        sums.opened = None
+    else:
+        return
+    sums.aim(weights)  # out here what the failed attempt had made is gone
 
 
 def _advance(
