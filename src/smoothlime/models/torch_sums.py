@@ -7,8 +7,7 @@ their own type over at most SHORT draws before they join them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import isfinite, prod
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,19 +21,13 @@ from ..normals import Run
 from .gradient_sums import Totals, common_rows, first_few
 from .torch_batches import Answer, Place, TorchBatch, over_draws
 from .torch_groups import TorchGroupSums
-from .torch_normals import scaled_normals
+from .torch_points import Halves, Staged, TorchPoints
 
 if TYPE_CHECKING:
     from .from_torch import TorchModel
 
-NARROW = 64
-"""Rows of fewer features are repeated before steps are added: loops over long stretches of memory are faster."""
-
 WORTH_KEEPING = 2**16
 """Sums by group from which on statistics are made on the device: fewer are fetched sooner than looked at there."""
-
-WORTH_PINNING = 2**20
-"""Numbers from which on memory is pinned: that takes milliseconds by itself."""
 
 WAITING = 2**19
 """Outputs that may wait to be added up together with those of further rows: few large operations beat many small, until
@@ -45,21 +38,6 @@ RETAINED = 2**25 - 2**16
 """Bytes that are taken and given back unused before the first batch: the C library under Linux hands what a batch had
 back to the system, to be fetched anew for the next one, until it has seen this much come and go; just below 32 MB is
 the most that it goes by. That took a sixth of a small network's time."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Staged:
-    """One piece of memory on the host, as an array to be filled and as the tensor that is moved."""
-
-    array: Any
-    tensor: Any
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Halves:
-    """Steps (s, b, g, f) that are each the first of a pair, whose second is its negative."""
-
-    firsts: Any
 
 
 class TorchSums:
@@ -79,13 +57,12 @@ class TorchSums:
         self.model = model
         self.is_shared = is_shared
         self.torch = torch = model.torch
-        self._native = torch.float64 if model.dtype == np.float64 else torch.float32
-        self.rows = torch.from_numpy(np.ascontiguousarray(rows)).to(model.device)
+        self.points = TorchPoints(model, rows, free)
         # Apple's graphics cards know no float64: there sums are kept on the host
         self.home = torch.device("cpu") if model.device.type == "mps" else model.device
-        self.free = self.held = None
-        if len(free) < rows.shape[1]:
-            self.free, self.held = map(self._positions, (free, np.setdiff1d(np.arange(rows.shape[1]), free)))
+        self.free, self.held = self.points.free, None
+        if self.free is not None:
+            self.held = self.points.positions(np.setdiff1d(np.arange(rows.shape[1]), free))
         self._shape = len(rows), groups, len(free)
         self._has_moments, self._has_slopes = moments, slopes
         self.unseen = self._zeros()  # sums that nobody wants, but must be finite: other outputs, features held fixed
@@ -94,10 +71,8 @@ class TorchSums:
         self._ahead: TorchGroupSums | None = None
         self._values: Any = None
         self.opened: TorchBatch | None = None
-        self._scale: Any = None
         self._pulls: list[Any] = []
         self._waiting: list[Answer] = []
-        self._space = self.rows.new_empty(0)
         if not model.is_apart:
             torch.empty(RETAINED, dtype=torch.uint8)
 
@@ -105,7 +80,7 @@ class TorchSums:
         """Say what is wanted of the outputs, by weights (r, t, k): nothing can be added up before."""
         (r, groups, f), t = self._shape, weights.shape[1]
         self.weights = beside(self.unseen, np.array(common_rows(weights), dtype=np.float64))
-        self.common = list(self.weights[0].to(self.model.device, self._native)) if len(self.weights) == 1 else []
+        self.common = list(self.weights[0].to(self.model.device, self.points.native)) if len(self.weights) == 1 else []
         self.columns = [_only(each) if self.common else None for each in weights[0]]
         # a tensor for each target: most have one, and shorter indices are found faster
         self.pivot = [self._zeros(r) for _ in range(t)]
@@ -127,7 +102,7 @@ class TorchSums:
 
     def answer(self) -> Any:
         """Outputs (r, k) at the rows by themselves, on the device; a module may use their memory again."""
-        out = self.model.native(self.model.answer(self.rows.clone())).clone()
+        out = self.model.native(self.model.answer(self.points.rows.clone())).clone()
         return out[:, None] if out.ndim == 1 else out
 
     @property
@@ -147,80 +122,24 @@ class TorchSums:
 
     def draw(self, runs: Sequence[Run], chunk: Chunk, scale: Array, *, is_paired: bool = False) -> Any:
         """Steps (s, b, g, f) on the device, one run of draws for each stream."""
-        if self._scale is None:
-            self._scale = beside(self.unseen, scale)
-        steps = [scaled_normals(self.torch, run, chunk, self._scale, self._native) for run in runs]
-        made = steps[0][None] if len(steps) == 1 else self.torch.stack(steps)
-        return Halves(made) if is_paired else made
+        return self.points.draw(runs, chunk, scale, is_paired=is_paired)
 
     def stage(self, shape: tuple[int, ...]) -> Staged:
-        """Space on the host, pinned where a graphics card is to fetch much from it while others work."""
-        is_pinned = self.model.device.type == "cuda" and prod(shape) >= WORTH_PINNING
-        tensor = self.torch.empty(shape, dtype=self._native, pin_memory=is_pinned)
-        return Staged(tensor.numpy(), tensor)
+        """Space on the host for steps on their way."""
+        return self.points.stage(shape)
 
     def move(self, staged: Staged, *, is_paired: bool = False) -> Any:
-        """Steps on the device; torch keeps pinned memory from being used again until they have arrived."""
-        steps = staged.tensor.to(self.model.device, non_blocking=True)
-        return self._paired(steps) if is_paired else steps
-
-    def _paired(self, steps: Any) -> Any:
-        return self.torch.stack([steps, -steps], dim=2).flatten(1, 2)
+        """Steps on the device."""
+        return self.points.move(staged, is_paired=is_paired)
 
     def batch(self, rows: slice, groups: slice, steps: Any, turns: Turns | None = None) -> TorchBatch:
-        """Points around rows, x + step, each perhaps turned, written over those of the batch before.
-
-        Fresh memory for each batch would have to be fetched from the system again and again, which on a processor takes
-        as long as filling it.
-        """
-        if isinstance(steps, Halves):
-            if self.free is None and turns is None and not self._has_slopes:
-                return self._mirrored(rows, groups, steps.firsts)
-            steps = self._paired(steps.firsts)
-        x, own = self.rows[rows], steps
-        r, d = x.shape
-        _, b, g, f = steps.shape
-        shift = None if turns is None else self._shift(steps.reshape(-1, b * g, f), turns)
-        if self.free is not None:
-            if shift is not None:
-                steps, shift = steps.reshape(-1, b * g, f) + shift[0] @ shift[1], None
-            narrow, steps = steps, x.new_zeros((*steps.shape[:-1], d))
-            steps[..., self.free] = narrow
-        points = self._room(x, b * g)
-        wide = g if d < NARROW and b > 4 else 1
-        x = x.view(r, 1, 1, d).expand(r, 1, wide, d).reshape(r, 1, wide * d)
-        self.torch.add(x, steps.reshape(-1, b * g // wide, wide * d), out=points.view(r, b * g // wide, wide * d))
-        if shift is not None:
-            points.view(r, b * g, d).baddbmm_(*shift)
-        return TorchBatch(self, Place(rows, groups, b), points.view(r * b * g, d), own if self._has_slopes else None)
-
-    def _mirrored(self, rows: slice, groups: slice, firsts: Any) -> TorchBatch:
-        """The same for pairs of steps, of which the second need not be made."""
-        x, (_, b, g, d) = self.rows[rows], firsts.shape
-        points = self._room(x, 2 * b * g)
-        pairs, centre = points.view(len(x), b, 2, g, d), x.view(-1, 1, 1, d)
-        self.torch.add(centre, firsts, out=pairs[:, :, 0])
-        self.torch.sub(centre, firsts, out=pairs[:, :, 1])
-        return TorchBatch(self, Place(rows, groups, 2 * b), points.view(-1, d), None)
-
-    def _room(self, x: Any, draws: int) -> Any:
-        """Space for the points of a batch, as one line."""
-        size = draws * x.numel()
-        if len(self._space) < size:
-            self._space = x.new_empty(size)
-        return self._space[:size]
-
-    def _shift(self, steps: Any, turns: Turns) -> tuple[Any, Any]:
-        """What turning adds to steps (1 or r, n, f), as a product of (r, n, k) and (r, k, f)."""
-        inward, outward = (
-            self.torch.from_numpy(np.ascontiguousarray(each)).to(self.model.device, self._native)
-            for each in (turns.inward, turns.outward)
-        )
-        if len(steps) > 1:
-            return steps @ inward, outward
-        r, f, k = inward.shape  # one product for all rows: many small ones take longer
-        along = steps[0] @ inward.transpose(0, 1).reshape(f, r * k)
-        return along.view(-1, r, k).transpose(0, 1), outward
+        """Points around rows, x + step, each perhaps turned, written over those of the batch before."""
+        if isinstance(steps, Halves) and (self._has_slopes or turns is not None):
+            steps = self.points.paired(steps.firsts)
+        points = self.points.around(rows, steps, turns)
+        draws = len(points) // (rows.stop - rows.start)
+        place = Place(rows, groups, draws // (groups.stop - groups.start))
+        return TorchBatch(self, place, points, steps if self._has_slopes else None)
 
     def pulls(self, rows: slice, draws: int, part: slice) -> list[Any]:
         """For each target, the weights (n, k) of the outputs at some of the points of rows × draws."""
@@ -238,9 +157,7 @@ class TorchSums:
     def keep(self, rows: Indices) -> None:
         """Forget all other rows."""
         self._add_waiting()
-        kept = self._positions(rows)
-        at_home = kept.to(self.home)
-        self.rows = self.rows[kept]
+        at_home = self.points.keep(rows).to(self.home)
         if len(self.weights) > 1:
             self.weights = self.weights[at_home]
         for kept_by_row in (self.pivot, self.value_first, self.value_second, self.first, self.cross):
@@ -385,9 +302,6 @@ class TorchSums:
     def together(self, tensors: list[Any], axis: int = 0) -> Any:
         """Tensors one behind the other."""
         return tensors[0] if len(tensors) == 1 else self.torch.cat(tensors, dim=axis)
-
-    def _positions(self, positions: Indices) -> Any:
-        return self.torch.from_numpy(positions.astype(np.int64)).to(self.model.device)
 
 
 def _only(weights: Array) -> int | None:
