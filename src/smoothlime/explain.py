@@ -259,8 +259,7 @@ def prepare(
         controlled=controlled,
     )
     asked = dataclasses.replace(job, at_rows=ask_at_rows(job, may_open=may_open))
-    asked.outputs  # noqa: B018 (names that do not fit are complained about here)
-    _warn_if_blurred(subject)
+    _warn_if_blurred(subject)  # a device is busy meanwhile
     return asked
 
 
