@@ -10,7 +10,7 @@ from smoothlime.groups import Groups
 from smoothlime.models.torch_groups import TorchGroupSums
 from smoothlime.neighbourhood import Factor
 from smoothlime.uncertainty import lengths
-from smoothlime.uncertainty.jackknife import standard_error
+from smoothlime.uncertainty.jackknife import skewness, skewness_inflation, standard_error, t_quantile
 
 R, G, F = 5, 16, 3
 RNG = np.random.default_rng(4)
@@ -33,6 +33,17 @@ def test_a_radius_is_the_length_of_the_half_widths(factor, resolution):
     measured = found.measure(VALUES, np.ones(R), factor, 0.05)
     np.testing.assert_allclose(measured.radius, np.linalg.norm(widths * factor.std, axis=1), rtol=1e-12)
     np.testing.assert_allclose(measured.size, np.linalg.norm(VALUES * factor.std, axis=1), rtol=1e-12)
+
+
+def test_the_interval_of_one_feature_is_as_wide_as_its_groups_are_skewed():
+    one, factor = PSEUDO[:, :, :1], Factor(1, np.arange(1), np.array([0.5]))
+    sizes = np.broadcast_to(SIZES, (R, G))
+    found = Groups(one, sizes, np.broadcast_to(0.0, (R, 1)), None)
+    quantile = t_quantile(G - 1.0, 0.975)
+    inflation = skewness_inflation(skewness(one[:, :, 0], sizes), quantile)
+    assert inflation.min() > 1.001
+    expected = quantile * inflation * standard_error(one, sizes)[:, 0]
+    np.testing.assert_allclose(found.half_width(one.mean(axis=1), factor, 0.05)[:, 0], expected, rtol=1e-12)
 
 
 def test_a_diagonal_is_a_full_matrix_like_any_other():
