@@ -12,7 +12,8 @@ as a ratio to it: the median over rounds, and the interquartile range.
 - captum's NoiseTunnel over Saliency with as many draws, where captum is installed; of 100,000 rows for
   the first 1,000.
 
-First of all the card's draws are compared with the processor's: they must be the same but for rounding.
+First of all the card's draws, and all numbers of an explanation, are compared with the processor's: they must be the
+same but for rounding.
 
 Without a graphics card everything is tiny, nothing is compiled, and it only shows that it runs: the numbers mean
 nothing. Some of the cases alone go to a file of their own.
@@ -349,6 +350,23 @@ def check_draws() -> float:
     return away
 
 
+def check_results() -> float:
+    """Largest difference between an explanation on the card and on the processor, as a share of its largest number."""
+    torch.manual_seed(SEED)
+    d = 2**17
+    net = nn.Sequential(nn.Linear(d, 8), nn.Tanh(), nn.Linear(8, 3)).eval()
+    x = np.random.default_rng(SEED).normal(size=(1, d))
+    there = explain(net.to(DEVICE), x, 64)()
+    here = explain(net.cpu(), x, 64)()
+    away = 0.0
+    for name in ("values", "standard_error", "prediction", "smoothed", "radius", "fidelity"):
+        found, known = getattr(there, name), getattr(here, name)
+        away = max(away, float(np.abs(found - known).max() / np.abs(known).max()))
+    if away > 2**-12:
+        sys.exit(f"the card explains otherwise than the processor: by {away:.2g}")
+    return away
+
+
 def show_profile(job: Job | None, options: argparse.Namespace) -> None:
     """Where the host spends its time in one call; the card runs beside it, and is waited for where sums are fetched."""
     if options.profile and job is not None:
@@ -367,7 +385,8 @@ def main() -> None:
     warnings.simplefilter("ignore", sl.errors.LostPrecision)  # bfloat16 is measured here, not complained about
     sizes = FULL if HAS_CARD else TINY
     card = torch.cuda.get_device_name() if HAS_CARD else "none: tiny sizes, the numbers mean nothing"
-    facts = machine("torch", "captum") | {"seed": SEED, "card": card, "design": DESIGN, "draws_differ": check_draws()}
+    facts = machine("torch", "captum") | {"seed": SEED, "card": card, "design": DESIGN}
+    facts |= {"draws_differ": check_draws(), "results_differ": check_results()}
     print(f"graphics card: {card}")
     if captum(nn.Identity(), np.zeros((1, 1)), 1, 1) is None:
         print("captum is not installed: it is left out")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -205,7 +206,7 @@ class Neighbourhood:
         """L with Σ = L Lᵀ for rows of d features, over the features that are perturbed."""
         self._check_columns(feature_names)
         fixed = self._fixed_positions(d, feature_names)
-        free = np.delete(np.arange(d), fixed) if fixed else np.arange(d)
+        free = np.delete(_positions(d), fixed) if fixed else _positions(d)
         if not len(free):
             msg = (
                 f"all {d} features are fixed; leave at least one to perturb. Columns that hold no numbers, and columns"
@@ -219,7 +220,7 @@ class Neighbourhood:
                 return Factor(d, free, np.diag(lower).copy())
             return Factor(d, free, lower)
         if self.scale is None and not np.ndim(self.sigma):
-            return Factor(d, free, np.full(len(free), float(self.sigma)))
+            return Factor(d, free, np.broadcast_to(float(self.sigma), len(free)))  # one number, whatever d
         std = np.ones(d)
         for name, given in (("sigma", self.sigma), ("scale", self.scale)):
             if given is not None:
@@ -308,6 +309,14 @@ def _several(fixed: Any) -> tuple[int | str, ...]:
         msg = f"fixed takes positions or names, not a mask; got {fixed!r}. np.flatnonzero turns a mask into positions"
         raise InvalidArgument(msg)
     return several
+
+
+@lru_cache(maxsize=4)
+def _positions(d: int) -> Indices:
+    """0 to d − 1, kept: pictures have many features, and a table's rows may come one by one."""
+    positions = np.arange(d)
+    positions.flags.writeable = False
+    return positions
 
 
 def _positive(value: Any, name: str, *, at_least_1d: bool = False) -> Array:

@@ -121,6 +121,7 @@ def _look_at_all(
 
     size = len(rows) * t * job.groups * len(job.factor.free)
     by_thread = in_parts(look_at, len(parts), min(len(parts), threads(size)))
+    job.answers.compare()  # the device has answered meanwhile
     settled = [each for some in by_thread for each in some]
     return np.concatenate([left for left, _ in settled]), sum(more for _, more in settled)
 
@@ -178,7 +179,6 @@ def _advance(
     chunks: Iterator[Chunk] = job.layout(between[1]).chunks(*between, job.evaluation.batch_size)
     if isinstance(state, Summed):
         add_draws(state, job.evaluation, list(chunks), source, len(rows), watch)
-        job.answers.ask_again()  # while the device is still busy
         return
     for chunk in chunks:
         shared = source.draw(chunk) if job.is_shared else None
@@ -203,9 +203,9 @@ def _parts(
         return [slice(0, len(rows))]
     n = between[1]
     state.sums.look_ahead(job.layout(n).sizes(n), job.seen)
+    job.answers.ask_again()  # while the device is still busy
     if not state.sums.is_finite():
         _ask_again(job, question, rows, source, between)
-    job.answers.compare()
     return state.parts(len(rows), job.groups)
 
 

@@ -71,6 +71,11 @@ class TorchSaid:
         taken = [self._by_group, self.spread]
         return self._by_group.device, sum(each.numel() * each.element_size() for each in taken)
 
+    @property
+    def wanted(self) -> tuple[Any, ...]:
+        """Tensors that a look asks for."""
+        return () if self._lengths is None else (self.spread, self._lengths.squares, self._lengths.said)
+
     def take_lengths(self, slopes: Any, factor: Factor) -> Lengths | None:
         """Lengths of these slopes, where they were made ahead; nobody asks twice, so they are forgotten."""
         made, self._lengths = self._lengths, None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._arrays import beside, merge_groups, on_host
+from .._arrays import beside, merge_groups, on_host, send
 from .._types import Array, Indices, Points
 from ..alignment import Turns
 from ..designs import Chunk
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 WORTH_KEEPING = 2**16
 """Sums by group from which on statistics are made on the device: fewer are fetched sooner than looked at there."""
+
+WORTH_SENDING = 2**20
+"""Slopes up to which what a look needs is sent ahead: torch keeps the pinned memory that it arrives in."""
 
 WAITING = 2**19
 """Outputs that may wait to be added up together with those of further rows: few large operations beat many small, until
@@ -70,11 +73,11 @@ class TorchSums:
         self.some = np.zeros(len(rows), dtype=np.intp)
         self._ahead: TorchGroupSums | None = None
         self._values: Any = None
+        self._checksum: Any = None
         self.opened: TorchBatch | None = None
         self._pulls: list[Any] = []
         self._waiting: list[Answer] = []
-        if not model.is_apart:
-            torch.empty(RETAINED, dtype=torch.uint8)
+        torch.empty(RETAINED, dtype=torch.uint8)
 
     def aim(self, weights: Array) -> None:
         """Say what is wanted of the outputs, by weights (r, t, k): nothing can be added up before."""
@@ -177,9 +180,14 @@ class TorchSums:
     def is_finite(self) -> bool:
         """Whether nothing that was added was infinite or NaN, by one sum over all of it; squares show no more."""
         self._add_waiting()
-        added = [*self.value_first, *self.first]
-        together = sum((each.sum() for each in added), start=self.unseen)
-        return isfinite(float(together)) or all(bool(each.isfinite().all()) for each in (self.unseen, *added))
+        ahead, self._checksum = self._checksum, None
+        together = on_host(self._sum_of_all() if ahead is None else ahead)
+        return isfinite(float(together)) or all(
+            bool(each.isfinite().all()) for each in (self.unseen, *self.value_first, *self.first)
+        )
+
+    def _sum_of_all(self) -> Any:
+        return sum((each.sum() for each in (*self.value_first, *self.first)), start=self.unseen)
 
     def look_ahead(self, sizes: Array, factor: Factor) -> None:
         """Have the device go on to what will be asked of groups of sizes (g,), before it is waited for."""
@@ -187,8 +195,10 @@ class TorchSums:
         first = self._rows(self.first, slice(None)) if self.keeps_groups else None
         if first is not None and first.numel() >= WORTH_KEEPING:
             self._ahead = TorchGroupSums(self.torch, first)
-            self._ahead.means(sizes, factor)
-            self._values = self._value_sums(slice(None))
+            mean, said = self._ahead.means(sizes, factor)
+            self._values, self._checksum = self._value_sums(slice(None)), self._sum_of_all()
+            if mean.is_cuda and mean.numel() <= WORTH_SENDING and not self._has_moments:  # else errors may be raised
+                send([self._values, self._checksum, mean, *said.wanted])
 
     def totals(self, rows: slice) -> Totals:
         """The sums of some rows, rows × targets: on the host, but those by group where they can stay."""
