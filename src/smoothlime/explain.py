@@ -22,7 +22,7 @@ from .explanation import Explanation
 from .job import Job
 from .models import Evaluation, model_dtype
 from .models.evaluation import automatic_batch_size
-from .models.targets import every_output, range_of
+from .models.targets import every_output, range_of, stretch_of
 from .neighbourhood import Neighbourhood
 from .sampling import run
 from .settings import Settings
@@ -97,7 +97,8 @@ def explain(
         `"approximate"`: errors from groups of draws. `"certified"`: finite-sample bounds, which need iid draws and
         `output_range` (known for probabilities) or, for smoothgrad, `gradient_bound`; expect thousands of draws.
     output_range, gradient_bound
-        What is known of the model: the least and largest output explained; a bound on the length of its gradient.
+        What is known of the model: the least and largest value of what is explained; a bound on the length of the
+        gradient of any single output, which for a contrast is taken Σ|weight| times.
     max_samples
         Draws after which a row gives up: `converged` is then False, and a warning names the row.
     design
@@ -223,8 +224,9 @@ def prepare(
         if known is None and getattr(adapted, "output_range", None) is not None:
             known = range_of(target, adapted.output_range)  # type: ignore[attr-defined]  # asked for just above
         estimator = certify_method(
-            method, has_gradients=has_gradients, output_range=known, gradient_bound=settings.gradient_bound
-        )
+            method, has_gradients=has_gradients, output_range=known,
+            gradient_bound=None if settings.gradient_bound is None else settings.gradient_bound * stretch_of(target),
+        )  # fmt: skip
     else:
         estimator = choose_method(
             method, has_gradients=has_gradients, d=d, n=settings.n_samples, most=settings.max_samples, design=design,

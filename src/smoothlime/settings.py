@@ -35,6 +35,8 @@ class Settings:
             object.__setattr__(self, name, check_count(getattr(self, name), name, at_least=least))
         for name in ("rtol", "atol") if self.atol != "auto" else ("rtol",):
             object.__setattr__(self, name, check_number(getattr(self, name), name))
+        if self.gradient_bound is not None:
+            object.__setattr__(self, "gradient_bound", check_number(self.gradient_bound, "gradient_bound"))
         object.__setattr__(self, "confidence", check_fraction(self.confidence, "confidence"))
         self._check_tolerances()
         if not self.is_certified:

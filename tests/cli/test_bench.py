@@ -161,3 +161,14 @@ def test_as_a_process(folder):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("slopes of 'output'")
+
+
+def test_a_picture_is_whole_or_not_there(folder, monkeypatch):
+    monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    for option, name in (("-o", "found.json"), ("--plot", "found.svg")):
+        (folder / name).write_text("old")
+        done = bench(folder, "curved", "--method", "clime", "--design", "iid", *SMALL, option, str(folder / name))
+        assert done.exit_code == 2, done.output
+        assert "cannot be written: No space left on device" in done.output
+        assert (folder / name).read_text() == "old"
+    assert not list(folder.glob(".smoothlime-*"))

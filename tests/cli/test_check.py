@@ -152,3 +152,35 @@ def test_margins_of_classifiers_can_be_checked(folder):
     found = json.loads(done.output)
     assert found["robustness"]["mean"] < 1e-9  # a margin is linear: its slopes are the same everywhere
     assert found["certificate"] is None
+
+
+def test_what_the_model_contradicts_is_not_certified(folder):
+    outside = check(folder, "plain", "--range", "0", "0.001")
+    assert outside.exit_code == 2
+    assert "outside --range 0 0.001: the promise would be void" in outside.output
+    for bound in ("0", "0.01"):
+        steep = check(folder, "plain", "--gradient-bound", bound)
+        assert steep.exit_code == 2
+        assert f"beyond --gradient-bound {bound}: the promise would be void" in steep.output
+
+
+def test_a_single_row_has_no_error_in_json(folder):
+    done = check(folder, "plain", "--rows", "1", "--json")
+    found = json.loads(done.output, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+    assert found["robustness"]["standard_error"] is None
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--samples", "0"), "--samples must be a whole number >= 1; got 0"),
+        (("--margin", "nan"), "--margin must be finite and >= 0; got nan"),
+        (("--margin", "-1"), "--margin must be finite and >= 0"),
+        (("--seed", "-1"), "--seed must be a whole number >= 0; got -1"),
+    ],
+)
+def test_options_are_checked_whatever_the_model(folder, more, message):
+    for model in ("plain", "smooth"):
+        done = check(folder, model, *more)
+        assert done.exit_code == 2, done.output
+        assert message in done.output

@@ -112,6 +112,18 @@ def test_rows_that_do_not_converge_are_named(folder):
     assert not sl.load(out).converged.any()
 
 
+def _close(path, monkeypatch):
+    """A file that may not be read, also by those who may read everything."""
+    plain = open
+
+    def opened(file, *more, **settings):
+        if str(file) == str(path):
+            raise PermissionError(13, "Permission denied")
+        return plain(file, *more, **settings)
+
+    monkeypatch.setattr("builtins.open", opened)
+
+
 @pytest.mark.parametrize(
     ("more", "table", "message"),
     [
@@ -121,16 +133,29 @@ def test_rows_that_do_not_converge_are_named(folder):
         (("--method", "magic"), "rows.csv", "--method must be one of"),
         (("--samples", "2"), "rows.csv", "--samples 2 is too few for"),
         ((), "absent.csv", "there is no file"),
-        ((), "one.csv", "X must have at least 2 rows"),
+        ((), "one.csv", "one.csv' has one row, which does not show how features vary. Give --background"),
+        (("--background", "few.csv"), "rows.csv", "--background 'few.csv' has one row"),
+        ((), "semicolons.csv", "has ';' between its columns; save it with commas"),
+        ((), "tabs.csv", r"has '\t' between its columns"),
+        ((), "closed.csv", "cannot be read as CSV: Permission denied"),
+        (("--columns", ","), "rows.csv", "--columns must be names separated by commas; got ','"),
+        ((), ".", "is a folder; give a file in it"),
+        ((), "a" * 5_000, "there is no file"),
         ((), "twice.csv", "has two columns named 'a'"),
         ((), "binary.csv", "cannot be read as CSV"),
         ((), "mixed.csv", "given a pandas data frame, since X has columns that hold no numbers: 'city'"),
     ],
 )
-def test_bad_input_is_named(folder, more, table, message):
+def test_bad_input_is_named(folder, more, table, message, monkeypatch):
     (folder / "one.csv").write_text("a,b\n1,2\n")
     (folder / "twice.csv").write_text("a,a\n1,2\n3,4\n")
     (folder / "binary.csv").write_bytes(b"a,b\n\xff\xfe,2\n")
+    (folder / "semicolons.csv").write_text("a;b\n1;2\n3;4\n")
+    (folder / "few.csv").write_text("age,debt\n1,2\n")
+    (folder / "tabs.csv").write_text("a\tb\n1\t2\n3\t4\n")
+    (folder / "closed.csv").write_text("a,b\n1,2\n3,4\n")
+    _close(folder / "closed.csv", monkeypatch)
+    monkeypatch.chdir(folder)
     done = explain(folder, "line", *more, table=table)
     assert done.exit_code == 2, done.output
     assert message in done.output
@@ -217,3 +242,59 @@ def test_more_bad_input_is_named(folder, more, table, message):
     done = explain(folder, "line", *more, table=table)
     assert done.exit_code == 2, done.output
     assert message in done.output
+
+
+def test_a_model_that_is_made_when_asked_for_is_made_once(folder):
+    (folder / "lazy_models.py").write_text(
+        "made = []\n"
+        "def __getattr__(name):\n"
+        "    if name == 'raising':\n"
+        "        raise ValueError('no data')\n"
+        "    if name != 'lazy':\n"
+        "        raise AttributeError(name)\n"
+        "    made.append(name)\n"
+        "    return lambda a: len(made) * a[:, 0]\n"
+    )
+    arguments = ["explain", "lazy_models:lazy", str(folder / "rows.csv"), "--path", str(folder)]
+    assert CliRunner().invoke(main, [*arguments, "-o", str(folder / "e.json")]).exit_code == 0
+    np.testing.assert_allclose(sl.load(folder / "e.json").values[:, 0], 1.0)
+    arguments[1] = "lazy_models:raising"
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 2
+    assert "getting 'raising' from 'lazy_models' failed: ValueError: no data" in done.output
+
+
+def test_a_model_does_not_end_the_program(folder):
+    (folder / "leaving_models.py").write_text("def leaves(a):\n    raise SystemExit(0)\n")
+    for command in ("explain", "check"):
+        arguments = [command, "leaving_models:leaves", str(folder / "rows.csv"), "--path", str(folder)]
+        done = CliRunner().invoke(main, arguments)
+        assert done.exit_code == 2
+        assert "the model raised SystemExit" in done.output
+
+
+def test_long_digits_are_text_and_endings_may_be_capital(folder):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    from smoothlime.cli._inputs import load_table
+
+    (folder / "long.csv").write_text(f"a,b\n1,{'9' * 5_000}\n2,3\n")
+    assert load_table(str(folder / "long.csv"))["b"].tolist()[1] == "3"
+    parquet.write_table(pa.table({"a": [1.0, 2.0]}), folder / "ROWS.PARQUET")
+    assert load_table(str(folder / "ROWS.PARQUET"))["a"].tolist() == [1.0, 2.0]
+
+
+def test_a_full_disk_is_no_traceback(folder):
+    code = (
+        "import errno, sys, click\n"
+        "from smoothlime import cli\n"
+        "def full(*_, **settings):\n"
+        "    if not settings.get('err'):\n"
+        "        raise OSError(errno.ENOSPC, 'No space left on device')\n"
+        "click.echo, said = full, click.echo\n"
+        "cli.main(['plan', 'stein', '--eps', '0.05', '--features', '3', '--range', '0', '1'])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
@@ -328,3 +329,54 @@ class TestExplanations:
 
         frame = pd.DataFrame({"u": [0.0], "v": [1.0]})
         assert len(sl.certify(None, frame, sigma=sl.Neighbourhood(fixed="v"), output_range=(0, 1))) == 1
+
+
+class TestContrasts:
+    """A bound on the gradient of any single output is not one on that of a contrast."""
+
+    def test_certificates_of_contrasts_hold(self):
+        net = _kinked(1.0, -1.0)
+        target = {0: 5, 1: -5}
+        bound = sl.gradient_bound(net)
+        certificate = sl.certify(net, [[0.0]], sigma=1.0, target=target, gradient_bound=bound)
+        truth = 10 * (norm.cdf(0.5) - 0.5)  # of 10·relu, between 0 and 0.5
+        assert (
+            truth
+            <= certificate.bound(0.5)
+            <= 10 * sl.certify(net, [[0.0]], sigma=1.0, target=0, gradient_bound=bound).bound(0.5) * (1 + 1e-12)
+        )
+        found = sl.robustness(net, [[0.0]], sigma=1.0, target=target, gradient_bound=bound, spread=0.5, n_samples=256)
+        assert found.population <= found.ceiling
+
+    def test_and_so_do_certified_errors(self):
+        net = _kinked(1.0, -1.0)
+        e = sl.explain(
+            net, [[0.0]], sigma=1.0, target={0: 5, 1: -5}, method="smoothgrad", guarantee="certified", n_samples=4_096,
+            gradient_bound=sl.gradient_bound(net),
+        )  # fmt: skip
+        assert abs(e.values[0, 0] - 5.0) <= e.radius[0]
+
+    def test_small_weights_do_not_shrink_what_was_declared(self):
+        whole = sl.certify(None, [[0.0]], sigma=1.0, gradient_bound=1.0)
+        part = sl.certify(None, [[0.0]], sigma=1.0, gradient_bound=1.0, target={0: 0.5})
+        assert part.lipschitz == whole.lipschitz
+
+
+def _kinked(*heads):
+    """relu(a) times each of the heads."""
+    net = torch.nn.Sequential(
+        torch.nn.Linear(1, 1, bias=False), torch.nn.ReLU(), torch.nn.Linear(1, len(heads), bias=False)
+    )
+    with torch.no_grad():
+        net[0].weight.fill_(1.0)
+        net[2].weight.copy_(torch.tensor(heads)[:, None])
+    return net.double().eval()
+
+
+def test_an_explanation_that_contradicts_what_is_declared_is_not_certified():
+    e = sl.explain(lambda a: 5 * np.tanh(3 * a[:, 0]), [[0.0], [1.0]], sigma=0.5, n_samples=256)
+    with pytest.raises(errors.ModelError, match=r"at row 1, outside output_range=\(-1, 1\)"):
+        sl.certify(None, e, output_range=(-1, 1))
+    with pytest.raises(errors.ModelError, match=r"around row 0, beyond gradient_bound=1: the promise would be void"):
+        sl.certify(None, e, gradient_bound=1.0)
+    assert len(sl.certify(None, e, output_range=(-5, 5), gradient_bound=15.0)) == 2

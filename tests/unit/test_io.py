@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import stat
 import typing
 
 import numpy as np
@@ -407,3 +408,29 @@ class TestWriting:
     def test_text_and_paths_are_alike(self, path, assert_same):
         explain().save(str(path))
         assert_same(sl.load(str(path)), explain())
+
+
+def test_pipes_and_devices_are_not_replaced(tmp_path):
+    e = sl.explain(lambda a: a.sum(axis=1), [1.0, 2.0])
+    pipe, link = tmp_path / "pipe.json", tmp_path / "link.json"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for path in (pipe, link):
+        with pytest.raises(errors.UnwritableFile, match="it is no file but a pipe or a device"):
+            e.save(path)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_a_file_that_is_read_only_stays(tmp_path, monkeypatch):
+    e = sl.explain(lambda a: a.sum(axis=1), [1.0, 2.0])
+    path = tmp_path / "kept.json"
+    path.write_text("old")
+    monkeypatch.setattr("os.access", lambda asked, mode: str(asked) != str(path))  # as for others than root
+    with pytest.raises(errors.UnwritableFile, match=r"kept\.json' cannot be written: it is read-only"):
+        e.save(path)
+    assert path.read_text() == "old"
+
+
+def test_a_name_too_long_for_a_file_is_named():
+    with pytest.raises(errors.UnreadableFile, match="cannot be read: File name too long"):
+        sl.load("a" * 5_000 + ".json")

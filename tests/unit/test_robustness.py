@@ -91,3 +91,22 @@ def test_features_of_a_frame_can_be_held_fixed_by_name():
     by_position = sl.robustness(model, table.to_numpy(), sigma=sl.Neighbourhood(0.5, fixed=[1]), **question)
     np.testing.assert_array_equal(by_name.per_row, by_position.per_row)
     np.testing.assert_array_equal(by_name.ceiling, by_position.ceiling)
+
+
+def test_what_the_model_contradicts_is_refused():
+    def steep(a):
+        return 5 * np.tanh(3 * a[:, 0])
+
+    with pytest.raises(errors.ModelError, match=r"slope of at least .* next to row 0, beyond gradient_bound=0.001"):
+        sl.robustness(steep, [[0.0, 0.0]], sigma=0.5, gradient_bound=0.001, n_samples=64)
+    with pytest.raises(errors.ModelError, match=r"at row 1 or next to it, outside output_range=\(-1, 1\)"):
+        sl.robustness(steep, [[0.0, 0.0], [2.0, 0.0]], sigma=0.01, output_range=(-1, 1), n_samples=64)
+    found = sl.robustness(steep, [[0.0, 0.0]], sigma=0.5, gradient_bound=15.0, output_range=(-5, 5), n_samples=64)
+    assert found.ceiling is not None
+    assert found.per_row <= found.ceiling
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "x"])
+def test_seeds_are_checked(seed):
+    with pytest.raises(errors.SmoothlimeError, match="seed must be a whole number"):
+        sl.robustness(F, X, n_samples=64, seed=seed)

@@ -5,6 +5,7 @@ Our own errors are printed as they are and end with status 2; anything else is a
 
 from __future__ import annotations
 
+import errno
 import importlib
 import sys
 from typing import Any
@@ -14,6 +15,9 @@ import click
 from .._version import __version__
 from ..errors import SmoothlimeError
 from ._words import as_typed
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What the system says where there is no room for output."""
 
 COMMANDS = ("bench", "check", "explain", "plan", "reproduce")
 
@@ -38,6 +42,11 @@ class _Commands(click.Group):
             command = self.get_command(ctx, ctx.invoked_subcommand or "")
             said = str(err) if command is None else as_typed(str(err), command)
             click.echo(f"smoothlime: {said}", err=True)
+            sys.exit(2)
+        except OSError as err:
+            if err.errno not in FULL:
+                raise
+            click.echo(f"smoothlime: the result cannot be printed: {err.strerror}", err=True)
             sys.exit(2)
 
 

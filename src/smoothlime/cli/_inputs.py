@@ -102,6 +102,13 @@ def ask(
     loaded = load_model(model, path)
     adapted = as_model(loaded, output=output) if knows_both_outputs(loaded) else as_model(loaded)
     held = wanted_columns(fixed, "--fixed")
+    if not raw_units and len(scales) < 2:
+        what = f"--background {background!r}" if background is not None else f"{table!r}"
+        msg = (
+            f"{what} has one row, which does not show how features vary. Give --background with more rows, or --sigma"
+            " in the units of the features with --raw-units"
+        )
+        raise InvalidArgument(msg)
     around = Neighbourhood(sigma, fixed=held) if raw_units else Neighbourhood.from_data(scales, sigma, fixed=held)
     return Asked(loaded, adapted, rows, around, target_of(target, adapted.outputs))
 
@@ -142,10 +149,14 @@ def load_model(spec: str, path: str | None) -> Any:
         raise InvalidArgument(msg) from err
     thing = module
     for name in attribute.split("."):
-        if not hasattr(thing, name):
+        try:
+            thing = getattr(thing, name)  # asked for once: a module may train a model when it is
+        except AttributeError as err:
             msg = f"{module_name!r} has no {attribute!r}"
-            raise InvalidArgument(msg)
-        thing = getattr(thing, name)
+            raise InvalidArgument(msg) from err
+        except (Exception, SystemExit) as err:
+            msg = f"MODEL: getting {attribute!r} from {module_name!r} failed: {type(err).__name__}: {err}"
+            raise InvalidArgument(msg) from err
     return thing
 
 
@@ -155,10 +166,14 @@ def load_table(path: str, columns: tuple[str, ...] = ()) -> Any:
     A data frame of the first library that is installed of pandas, polars and pyarrow, so that models find columns by
     name; without any of them an array, which cannot hold text.
     """
-    if not Path(path).is_file():
-        msg = f"there is no file {path!r}"
+    try:
+        is_there, is_folder = Path(path).exists(), Path(path).is_dir()
+    except OSError:  # a name that is too long, say
+        is_there = is_folder = False
+    if is_folder or not is_there:
+        msg = f"{path!r} is a folder; give a file in it" if is_folder else f"there is no file {path!r}"
         raise InvalidArgument(msg)
-    return _parquet(path, columns) if path.endswith((".parquet", ".pq")) else _csv(path, columns)
+    return _parquet(path, columns) if path.lower().endswith((".parquet", ".pq")) else _csv(path, columns)
 
 
 def _parquet(path: str, columns: tuple[str, ...]) -> Any:
@@ -191,16 +206,20 @@ def _csv(path: str, columns: tuple[str, ...]) -> Any:
 
 def _read_csv(path: str) -> dict[str, Any]:
     """Columns by name: numbers (r,), NaN where missing, or lists of text."""
-    with open(path, newline="", encoding="utf-8-sig") as file:
-        try:
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as file:
             lines = [line for line in csv.reader(file, strict=True) if line]
-        except (csv.Error, UnicodeDecodeError) as err:
-            msg = f"{path!r} cannot be read as CSV: {err}"
-            raise InvalidArgument(msg) from err
+    except (csv.Error, UnicodeDecodeError, OSError) as err:
+        msg = f"{path!r} cannot be read as CSV: {getattr(err, 'strerror', None) or err}"
+        raise InvalidArgument(msg) from err
     if len(lines) < 2:
         msg = f"{path!r} must have a header and at least one row"
         raise InvalidArgument(msg)
     header, rows = lines[0], lines[1:]
+    other = next((mark for mark in (";", "\t") if len(header) == 1 and mark in header[0]), None)
+    if other is not None:
+        msg = f"{path!r} has {other!r} between its columns; save it with commas"
+        raise InvalidArgument(msg)
     twice = next((name for name in header if header.count(name) > 1), None)
     if twice is not None:
         msg = f"{path!r} has two columns named {twice!r}"
@@ -224,7 +243,7 @@ def _typed(cells: list[str]) -> Any:
     if any(not NUMBER.fullmatch(cell) for cell in known):
         return [None if cell is None else cells[i] for i, cell in enumerate(stripped)]
     if known and all(WHOLE.fullmatch(cell) for cell in known):
-        if any(abs(int(cell)) > 2**53 for cell in known):
+        if any(abs(float(cell)) > 2**53 for cell in known):
             return [None if cell is None else cells[i] for i, cell in enumerate(stripped)]
         if len(known) == len(cells):
             return np.array([int(cell) for cell in known], dtype=np.int64)
@@ -247,6 +266,9 @@ def _wanted(path: str, columns: tuple[str, ...], there: list[str]) -> list[str]:
 def wanted_columns(text: str | None, option: str = "--columns") -> tuple[str, ...]:
     """Names separated by commas."""
     names = tuple(name.strip() for name in text.split(",")) if text else ()
+    if "" in names:
+        msg = f"{option} must be names separated by commas; got {text!r}"
+        raise InvalidArgument(msg)
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         msg = f"{option} names {twice!r} twice"

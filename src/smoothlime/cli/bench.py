@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +74,7 @@ def command(
     """
     from ..benchmark import DRAWS, benchmark
     from ..errors import SmoothlimeWarning
+    from ..io.files import write_whole
     from ..plots.contest import as_text
 
     check_file(out, (".json",), "--out")
@@ -90,10 +92,10 @@ def command(
         )  # fmt: skip
     click.echo(as_text(found))
     if out is not None:
-        Path(out).write_text(json.dumps(found.to_dict(), indent=1) + "\n", encoding="utf-8")
+        write_whole(Path(out), (json.dumps(found.to_dict(), indent=1) + "\n").encode())
         click.echo(f"wrote {out}")
     if plot is not None:
-        _draw(found, plot)
+        write_whole(Path(plot), _drawn(found, Path(plot).suffix.lower()[1:]))
         click.echo(f"wrote {plot}")
 
 
@@ -108,11 +110,13 @@ def _numbers(text: str | None) -> tuple[int, ...]:
         raise InvalidArgument(msg) from None
 
 
-def _draw(found: Benchmark, path: str) -> None:
+def _drawn(found: Benchmark, kind: str) -> bytes:
+    """The picture, as a file of a kind."""
     from .._optional import require
     from ..plots.contest import errors
 
     pyplot: Any = require("matplotlib.pyplot", extra="plot", to="draw a benchmark")
-    axes = errors(found)
-    axes.figure.savefig(path, facecolor="white", dpi=150)  # type: ignore[union-attr]  # its own figure, not a part of one
+    axes, stream = errors(found), BytesIO()
+    axes.figure.savefig(stream, format=kind, facecolor="white", dpi=150)  # type: ignore[union-attr]  # its own figure
     pyplot.close(axes.figure)
+    return stream.getvalue()

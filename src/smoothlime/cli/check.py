@@ -56,9 +56,12 @@ def command(
 
     TABLE is a CSV file with a header, or a Parquet file.
     """
+    from .._validate import check_count, check_number
     from ..guarantees import agreement, certify, robustness
     from ..models import Differentiable
 
+    check_count(n_samples, "n_samples")
+    check_number(margin, "margin")
     asked = ask(
         model, table, path=path, columns=columns, most=most, target=target, output=output, sigma=sigma,
         background=background, raw_units=raw_units, fixed=fixed,
@@ -82,10 +85,11 @@ def command(
     known: dict[str, Any] = {"output_range": output_range, "gradient_bound": gradient_bound}
     method = "differences" if status == DISAGREES else "auto"
     moved = robustness(adapted, rows, method=method, n_samples=1_000, norm=2, seed=seed, **shared, **known)
-    found["robustness"] = {"mean": moved.mean, "standard_error": moved.standard_error, "population": moved.population}
+    error = moved.standard_error if len(rows) > 1 else None  # JSON has no NaN
+    found["robustness"] = {"mean": moved.mean, "standard_error": error, "population": moved.population}
     lines.append(str(moved))
-    if output_range or gradient_bound or getattr(adapted, "output_range", None):
-        certificate = certify(adapted, rows, sigma=around, **known)
+    if output_range is not None or gradient_bound is not None or getattr(adapted, "output_range", None) is not None:
+        certificate = certify(adapted, rows, **shared, **known)
         found["certificate"] = {"kind": certificate.kind, "lipschitz": float(certificate.lipschitz.max())}
         lines.append(str(certificate))
     else:

@@ -21,16 +21,17 @@ import numpy as np
 from .._types import Array
 from .._validate import check_choice, check_count, check_fraction, check_number, check_range, check_rows
 from ..designs import DESIGNS
-from ..errors import InvalidArgument, ModelError
+from ..errors import InvalidArgument
 from ..estimators.certified import standardising_factor
 from ..explanation import Explanation, around
 from ..models import Evaluation, as_model, model_dtype, resolve_target
 from ..models.evaluation import Where, automatic_batch_size
-from ..models.targets import output_names, range_of
+from ..models.targets import output_names, range_of, stretch_of
 from ..neighbourhood import Factor, Neighbourhood
 from ..subject import take_up
 from ..tables import as_table
 from ..uncertainty import bounds
+from .declared import check_outputs, check_slopes
 
 RANGE_SLOPE = sqrt(2 / (pi * exp(1)))
 """2φ(1) = 0.48394: Lipschitz constant for outputs of range 1; attained by 1{|v·z| > 1}."""
@@ -173,7 +174,8 @@ def certify(
     output_range
         Least and largest value of what is explained; known by itself for probabilities and rows.
     gradient_bound
-        Largest length of the gradient, anywhere. Only for models without jumps.
+        Largest length of the gradient of any single output, anywhere; for a contrast it is taken Σ|weight| times.
+        Only for models without jumps.
     units
         `"raw"`: Euclidean distances and slopes per unit; for isotropic neighbourhoods.
 
@@ -204,9 +206,9 @@ def certify(
     known = None if output_range is None else check_range(output_range)
     if known is None and explanation is None and getattr(adapted, "output_range", None) is not None:
         known = range_of(target, adapted.output_range)  # type: ignore[union-attr]  # asked for just above
-    length = (
-        None if gradient_bound is None else check_number(gradient_bound, "gradient_bound") * float(factor.std.max())
-    )
+    if gradient_bound is not None:
+        gradient_bound = check_number(gradient_bound, "gradient_bound") * stretch_of(target)
+    length = None if gradient_bound is None else gradient_bound * float(factor.std.max())
     if known is None and length is None:
         msg = (
             "certify needs output_range=(lowest, highest) or gradient_bound: without a bound on the model there is none"
@@ -215,6 +217,8 @@ def certify(
         raise InvalidArgument(msg)
     n = check_count(n_samples, "n_samples", at_least=0)
     level = check_fraction(confidence, "confidence")
+    if explanation is not None:
+        _hold_against(explanation, known, gradient_bound)
     residual = None
     if n:
         if known is None or adapted is None:
@@ -257,6 +261,15 @@ def certify(
         factor=convert,
         sigma=scale,
     )
+
+
+def _hold_against(e: Explanation, known: tuple[float, float] | None, gradient_bound: float | None) -> None:
+    """Refuse what the explanation itself speaks against, beyond twice its error."""
+    if known is not None:
+        check_outputs(e.prediction, known, "at row {i}")
+    if gradient_bound is not None:
+        shortest = np.linalg.norm(e.standardised[:, e.factor.free], axis=1) - 2 * e.radius
+        check_slopes(shortest / e.factor.std.max(), gradient_bound, "around row {i}")
 
 
 def range_distance(rho: Array) -> Array:
@@ -340,14 +353,7 @@ def _residuals(
     for row in range(len(rows)):
         points = around(rows[row : row + 1], factor.free, steps, dtype.name)[0]
         values = evaluation.values(points, _around(row)) @ resolved.weights[row, 0]
-        slack = 1e-6 * (known[1] - known[0])
-        outside = (values < known[0] - slack) | (values > known[1] + slack)
-        if outside.any():
-            msg = (
-                f"the model returned {values[outside][0]:.6g} around row {row}, outside output_range="
-                f"({known[0]:g}, {known[1]:g}): the promise would be void. Give a range that no output leaves"
-            )
-            raise ModelError(msg)
+        check_outputs(values, known, f"around row {row}")
         found[row] = residual_bound(z, values, known, pilot, delta)
     return found
 

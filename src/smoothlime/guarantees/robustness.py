@@ -9,17 +9,23 @@ from typing import Any, Literal
 import numpy as np
 
 from .._types import Array
-from .._validate import check_choice, check_count, check_number
+from .._validate import check_choice, check_count, check_number, check_range
 from ..errors import InvalidArgument
 from ..estimators import Estimator
 from ..explain import prepare
+from ..explanation import Explanation
+from ..models.targets import stretch_of
 from ..sampling import run
 from ..settings import Settings
 from ..subject import take_up
+from .declared import check_outputs, check_slopes
 from .lipschitz import certify
 
 MORE_DRAWS = 16
 """Draws behind the population part, as a multiple of those behind the measure."""
+
+ROUNDING = 1e-6
+"""Share of an output that two outputs may differ by without any slope: a model may compute in float32."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,6 +93,7 @@ def robustness(
     >>> bool(abs(found.mean - found.population) < 1e-9)
     True
     """
+    settings = Settings(n_samples=n_samples, draws=draws, seed=seed, batch_size=batch_size)
     subject = take_up(model, X, sigma=sigma, output=None)
     rows, factor, adapted = subject.rows, subject.factor, subject.model
     # by position: neighbours come as an array, which has no names
@@ -100,23 +107,38 @@ def robustness(
     width = check_number(spread, "spread")
     r, d = rows.shape
     steps = np.zeros((r, k, d))
-    z = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2,))).standard_normal((r, k, len(factor.free)))
+    z = np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(2,))).standard_normal(
+        (r, k, len(factor.free))
+    )
     steps[:, :, factor.free] = width * (factor.steps(z) if units == "standardised" else z)
     everyone = np.concatenate([rows[:, None], rows[:, None] + steps], axis=1).reshape(-1, d)
 
-    def largest(n: int, mode: Literal["shared", "independent"]) -> Array:
+    def explained(settings: Settings) -> Explanation:
         # draws that are turned to each row would not be shared
-        settings = Settings(n_samples=n, draws=mode, seed=seed, batch_size=batch_size)
         job = prepare(
             adapted, everyone, settings, method=method, sigma=around, target=target, design=design, may_turn=False
         )
         (e,) = run(job, job.resolve(target), progress)
+        return e
+
+    def largest(e: Explanation) -> Array:
         slopes = (e.values if units == "raw" else e.standardised)[:, factor.free].reshape(r, k + 1, -1)
         apart = slopes[:, 1:] - slopes[:, :1]
         return np.linalg.norm(apart, ord=norm, axis=2).max(axis=1)
 
-    per_row = largest(n_samples, draws)
-    population = largest(MORE_DRAWS * n_samples, "shared")
+    first = explained(settings)
+    outputs = first.prediction.reshape(r, k + 1)
+    if output_range is not None:
+        for row, seen in enumerate(outputs):
+            check_outputs(seen, check_range(output_range), f"at row {row} or next to it")
+    if gradient_bound is not None:
+        away = np.abs(outputs[:, 1:] - outputs[:, :1]) - ROUNDING * np.abs(outputs).max(axis=1, keepdims=True)
+        slopes = away / np.linalg.norm(steps, axis=2)
+        longest = check_number(gradient_bound, "gradient_bound") * stretch_of(target)
+        check_slopes(slopes.max(axis=1), longest, "next to row {i}")
+    per_row = largest(first)
+    more = dataclasses.replace(settings, n_samples=MORE_DRAWS * n_samples, draws="shared")
+    population = largest(explained(more))
     ceiling = None
     is_known = output_range is not None or gradient_bound is not None
     is_known |= getattr(adapted, "output_range", None) is not None

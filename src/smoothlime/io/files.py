@@ -26,12 +26,7 @@ PARQUET = b"PAR1"
 def save(e: Explanation, path: str | os.PathLike[str]) -> None:
     """Write an explanation to a .json or .parquet file, whole or not at all."""
     target = check_destination(path)
-    content = WRITERS[target.suffix.lower()](e)
-    try:
-        _replace(Path(os.path.realpath(target)), content)
-    except OSError as err:
-        msg = f"{str(target)!r} cannot be written: {err.strerror or err}"
-        raise UnwritableFile(msg) from err
+    write_whole(target, WRITERS[target.suffix.lower()](e))
 
 
 def check_destination(path: str | os.PathLike[str]) -> Path:
@@ -44,10 +39,11 @@ def check_destination(path: str | os.PathLike[str]) -> Path:
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:
-    """The path, if there is a folder for it and it is no folder itself."""
+    """The path, if there is a folder for it, and nothing of that name or a file that may be written to."""
     target = _path(path)
     try:
         is_folder, has_folder = target.is_dir(), target.parent.is_dir()
+        is_special = target.exists() and not target.is_file()
     except OSError as err:  # a name that is too long, say
         msg = f"{str(target)!r} cannot be written: {err.strerror or err}"
         raise UnwritableFile(msg) from err
@@ -57,8 +53,14 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
     if is_folder:
         msg = f"{str(target)!r} cannot be written: it is a folder"
         raise UnwritableFile(msg)
+    if is_special:  # it would be replaced by a file
+        msg = f"{str(target)!r} cannot be written: it is no file but a pipe or a device"
+        raise UnwritableFile(msg)
     if not os.access(target.parent, os.W_OK):
         msg = f"{str(target)!r} cannot be written: the folder {str(target.parent)!r} is read-only"
+        raise UnwritableFile(msg)
+    if target.exists() and not os.access(target, os.W_OK):
+        msg = f"{str(target)!r} cannot be written: it is read-only"
         raise UnwritableFile(msg)
     return target
 
@@ -80,11 +82,11 @@ def load(path: str | os.PathLike[str]) -> Explanation:
     (np.True_, np.True_)
     """
     source = _path(path)
-    if source.is_dir():
-        msg = f"{str(source)!r} is a folder; give the file in it"
-        raise UnreadableFile(msg)
     try:
         return _read(source)
+    except IsADirectoryError as err:
+        msg = f"{str(source)!r} is a folder; give the file in it"
+        raise UnreadableFile(msg) from err
     except FileNotFoundError as err:
         msg = f"there is no file {str(source)!r}"
         raise MissingFile(msg) from err
@@ -125,8 +127,16 @@ def _path(path: Any) -> Path:
     return Path(path)
 
 
+def write_whole(path: Path, content: bytes) -> None:
+    """Write beside the path under a passing name, then rename: a file that was there stays whole until the end."""
+    try:
+        _replace(Path(os.path.realpath(path)), content)
+    except OSError as err:
+        msg = f"{str(path)!r} cannot be written: {err.strerror or err}"
+        raise UnwritableFile(msg) from err
+
+
 def _replace(target: Path, content: bytes) -> None:
-    """Write beside the target under a passing name, then rename: a file that was there stays whole until the end."""
     passing = target.parent / f".smoothlime-{secrets.token_hex(8)}.tmp"
     try:
         with open(passing, "xb") as file:

@@ -141,6 +141,6 @@ def wrong_shape(n: int, shape: tuple[int, ...]) -> str:
     return f"the model must return one row of outputs per point, (n,) or (n, k); n = {n}, got {shape}"
 
 
-def is_out_of_memory(err: Exception) -> bool:
+def is_out_of_memory(err: BaseException) -> bool:
     """numpy and Python raise MemoryError; frameworks word it in their own RuntimeError."""
     return isinstance(err, MemoryError) or (isinstance(err, RuntimeError) and "out of memory" in str(err).lower())

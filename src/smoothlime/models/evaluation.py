@@ -124,7 +124,7 @@ class Evaluation:
                 answers.append(ask(part))
             except SmoothlimeError:
                 raise
-            except Exception as err:
+            except (Exception, SystemExit) as err:  # a model has no say in how a program ends
                 if not is_out_of_memory(err):
                     hint = getattr(self.model, "hint", "")
                     if not hint and isinstance(err, IndexError):
@@ -136,7 +136,7 @@ class Evaluation:
             start = part.stop
         return answers
 
-    def _halve(self, err: Exception) -> None:
+    def _halve(self, err: BaseException) -> None:
         if self.batch_size == 1:
             msg = f"the model ran out of memory on a single point: {err}"
             raise ModelError(msg) from err

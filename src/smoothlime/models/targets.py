@@ -70,6 +70,14 @@ def range_of(target: Any, known: tuple[float, float]) -> tuple[float, float]:
     return sum(low for low, _ in ends), sum(high for _, high in ends)
 
 
+def stretch_of(target: Any) -> float:
+    """How many times longer than that of any single output the gradient of what `target` asks for may be.
+
+    Never less than 1: who gives a bound may mean the contrast itself.
+    """
+    return max(1.0, sum(abs(float(each)) for each in target.values())) if isinstance(target, Mapping) else 1.0
+
+
 def every_output(names: tuple[str, ...], r: int) -> Target:
     """Each output on its own."""
     k = len(names)

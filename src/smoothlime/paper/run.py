@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import platform
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -117,10 +118,16 @@ def reproduce(
 
 
 def _check_folder(folder: str | Path, *, is_partial: bool, is_quick: bool) -> None:
-    """Refuse to write a lesser report over a full one."""
+    """Refuse a folder that cannot be written to, and to write a lesser report over a full one."""
     if not str(folder):
         msg = "--out must name a folder; got an empty name"
         raise InvalidArgument(msg)
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as err:
+        msg = f"the report cannot be written to {str(folder)!r}: {err.strerror or err}"
+        raise UnwritableFile(msg) from err
     path = Path(folder) / "results.json"
     try:
         there = json.loads(path.read_text(encoding="utf-8"))
