@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._optional import require
+from .names import drawn, shortened, shown, told_apart
 from .text import order
 
 if TYPE_CHECKING:
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from ..explanation import Explanation
 
 RAISES, LOWERS, UNSURE = "#2a6f97", "#c1554d", "#b5b5b5"
+
+LONGEST = 32
+"""Characters of a name in a picture."""
 
 
 def bars(e: Explanation, ax: Axes | None = None, *, confidence: float = 0.95, most: int = 12) -> Axes:
@@ -37,8 +41,8 @@ def bars(e: Explanation, ax: Axes | None = None, *, confidence: float = 0.95, mo
         capsize=3,
     )
     ax.axvline(0, color="#222222", linewidth=0.8)
-    ax.set_yticks(range(len(chosen)), [label(e.feature_names[j]) for j in chosen])
-    output = label(e.row_outputs[0])
+    ax.set_yticks(range(len(chosen)), [drawn(name) for name in told_apart(e.feature_names, chosen, LONGEST)])
+    output = drawn(shortened(shown(e.row_outputs[0]), LONGEST))
     ax.set_title(f"{output}: f(x) = {e.prediction[0]:.3g}", loc="left")
     left_out = int(np.isfinite(e.std).sum()) - len(chosen)
     rest = f"; {left_out} smaller slopes not shown" if left_out else ""
@@ -50,9 +54,3 @@ def bars(e: Explanation, ax: Axes | None = None, *, confidence: float = 0.95, mo
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.tick_params(axis="y", length=0)
     return ax
-
-
-def label(name: str, longest: int = 32) -> str:
-    """A name on one line; dollar signs would start mathematics."""
-    flat = " ".join(name.split()).replace("$", r"\$")
-    return flat if len(flat) <= longest else flat[: longest - 1] + "…"

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .names import told_apart
+
 if TYPE_CHECKING:
     from ..explanation import Explanation
 
@@ -130,11 +132,11 @@ def _lines(e: Explanation, row: int) -> list[Line]:
     std = e.std
     largest = np.nanmax(np.abs(e.standardised[row]))
     lines = []
-    for j in order(e, row)[:MOST_FEATURES]:
+    chosen = order(e, row)[:MOST_FEATURES]
+    for j, name in zip(chosen, told_apart(e.feature_names, chosen), strict=True):
         value, half = e.values[row, j], reach[j]
         if (abs(value) + half) * std[j] < 1e-12 * largest:
             value = half = 0.0  # rounding, not a number to read
-        name = " ".join(e.feature_names[j].split())
         if e.is_exact:
             lines.append(Line(name, f"{value:+.6g}", f"{value * std[j]:+.6g}", is_sure=True))
             continue
