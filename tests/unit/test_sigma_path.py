@@ -1,5 +1,6 @@
 import dataclasses
 import pickle
+import re
 from io import StringIO
 
 import matplotlib.pyplot as plt
@@ -455,6 +456,14 @@ def test_a_constant_model_is_drawn_and_printed():
     path = sl.sigma_path(lambda a: np.ones(len(a)), X, [0.1, 3.0], method="clime")
     assert list(curves(path.plot()[0])) == ["x0", "x1", "x2"]
     assert str(path).count("+0.0000 ± 0.0000") == 6
+
+
+def test_errors_are_printed_as_zero_only_where_they_are():
+    path = sl.sigma_path(lambda a: 1e12 * a[:, 0], [1.0, 1.0], [0.5, 1.0], method="clime")
+    assert (path.standard_error > 0).all()
+    for text in (str(path), path._repr_html_()):
+        assert text.count("± ") == 4 + ("± is" in text)
+        assert all(float(each) > 0 for each in re.findall(r"± (\d[\d.e+-]*)", text))
 
 
 def test_plot_gives_slopes_per_scale_so_that_units_do_not_matter():

@@ -105,10 +105,7 @@ def _table(path: SigmaPath) -> tuple[list[str], list[list[str]]]:
     body = []
     for i, (values, smoothed, fidelity) in enumerate(zip(path.values, path.smoothed, path.fidelity, strict=True)):
         seen = (f"{smoothed:.4g}", f"{fidelity:.0%}") if is_seen else ()
-        # rounding is not a number to read
-        is_none = (np.abs(values) + reach[i]) * path[i].std < 1e-12 * np.nanmax(np.abs(path[i].standardised))
-        shown = (number(*(0.0, 0.0) if is_none[j] else (values[j], reach[i, j])) for j in chosen)
-        body.append([f"{path.sigmas[i]:.4g}", *seen, *shown])
+        body.append([f"{path.sigmas[i]:.4g}", *seen, *(number(values[j], reach[i, j]) for j in chosen)])
     return head, body
 
 

@@ -16,6 +16,9 @@ MOST_ROWS = 5
 MOST_FEATURES = 12
 CONFIDENCE = 0.95
 
+ROUNDING = 1e-12
+"""Of the largest standardised slope: those below are what rounding leaves, whatever their own interval says."""
+
 
 class Line(NamedTuple):
     """One feature of one row, ready to print."""
@@ -118,7 +121,10 @@ def number(value: float, error: float) -> str:
     if not -3 <= digits <= 9:
         return f"{value:+.3e} ± {error:.1e}"
     digits = max(digits, 0)
-    return f"{value:+.{digits}f} ± {error:.{digits}f}"
+    rounded = f"{error:.{digits}f}"
+    if error > 0 and float(rounded) == 0:
+        rounded = f"{error:.1e}"  # only an error of zero is shown as zero
+    return f"{value:+.{digits}f} ± {rounded}"
 
 
 def order(e: Explanation, row: int) -> np.ndarray[Any, Any]:
@@ -135,12 +141,12 @@ def _lines(e: Explanation, row: int) -> list[Line]:
     chosen = order(e, row)[:MOST_FEATURES]
     for j, name in zip(chosen, told_apart(e.feature_names, chosen), strict=True):
         value, half = e.values[row, j], reach[j]
-        if (abs(value) + half) * std[j] < 1e-12 * largest:
-            value = half = 0.0  # rounding, not a number to read
         if e.is_exact:
             lines.append(Line(name, f"{value:+.6g}", f"{value * std[j]:+.6g}", is_sure=True))
             continue
-        lines.append(Line(name, number(value, half), number(value * std[j], half * std[j]), bool(abs(value) > half)))
+        is_rounding = (abs(value) + half) * std[j] < ROUNDING * largest
+        is_sure = bool(abs(value) > half) and not is_rounding
+        lines.append(Line(name, number(value, half), number(value * std[j], half * std[j]), is_sure))
     return lines
 
 
