@@ -109,6 +109,13 @@ class TestRows:
         with pytest.raises(IndexError, match="row -5 is out of range"):
             explain().perturbations(-5)
 
+    @pytest.mark.parametrize("row", [1.5, 1.0, "1", None, True, np.array([0, 1])])
+    def test_what_is_no_position_is_refused(self, row):
+        e = explain()
+        for ask in (e.perturbations, e.plot):
+            with pytest.raises(errors.WrongType, match="row must be a position, which is a whole number; got "):
+                ask(row)
+
 
 class TestArithmetic:
     def test_common_draws_combine_exactly(self):
@@ -302,6 +309,15 @@ class TestPlot:
         expected = sorted(zip((lower[0] * 0.6).tolist(), (upper[0] * 0.6).tolist(), strict=True))
         np.testing.assert_allclose(shown, expected)
         pyplot.close(axes.figure)
+
+    @pytest.mark.parametrize("most", [0, -1, True, 2.5, "all"])
+    def test_a_picture_has_at_least_one_bar(self, most):
+        from matplotlib import pyplot
+
+        with pytest.raises(errors.SmoothlimeError, match="most must be a whole number"):
+            explain().plot(most=most)
+        assert len(explain().plot(most=2).patches) == 2
+        pyplot.close("all")
 
     def test_plots_go_where_they_are_told_and_take_odd_names(self):
         from matplotlib import pyplot

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._optional import require
+from .._validate import check_count
 from .names import drawn, shortened, shown, told_apart
 from .text import order
 
@@ -24,7 +25,7 @@ LONGEST = 32
 def bars(e: Explanation, ax: Axes | None = None, *, confidence: float = 0.95, most: int = 12) -> Axes:
     """Standardised slopes of the first row of `e`, largest on top; grey where the interval holds zero."""
     pyplot: Any = require("matplotlib.pyplot", extra="plot", to="draw an explanation")
-    chosen = order(e, 0)[:most][::-1]
+    chosen = order(e, 0)[: check_count(most, "most")][::-1]
     lower, upper = (end[0, chosen] * e.std[chosen] for end in e.interval(confidence))
     middle = e.standardised[0, chosen]
     colours = np.where((lower <= 0) & (upper >= 0), UNSURE, np.where(middle > 0, RAISES, LOWERS))
