@@ -13,6 +13,7 @@ from .text import order
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.text import Text
 
     from ..explanation import Explanation
 
@@ -20,6 +21,9 @@ RAISES, LOWERS, UNSURE = "#2a6f97", "#c1554d", "#b5b5b5"
 
 LONGEST = 32
 """Characters of a name in a picture."""
+
+WIDTH, ROOM, PAD = 7.0, 4.2, 0.1
+"""Inches: of a figure, of the bars in it with what lies between them and their names, and of a margin."""
 
 
 def bars(e: Explanation, ax: Axes | None = None, *, confidence: float = 0.95, most: int = 12) -> Axes:
@@ -29,8 +33,9 @@ def bars(e: Explanation, ax: Axes | None = None, *, confidence: float = 0.95, mo
     lower, upper = (end[0, chosen] * e.std[chosen] for end in e.interval(confidence))
     middle = e.standardised[0, chosen]
     colours = np.where((lower <= 0) & (upper >= 0), UNSURE, np.where(middle > 0, RAISES, LOWERS))
+    figure = None
     if ax is None:
-        _, ax = pyplot.subplots(figsize=(7, 1.6 + 0.32 * len(chosen)), layout="constrained")
+        figure, ax = pyplot.subplots(figsize=(WIDTH, 1.6 + 0.32 * len(chosen)), layout="constrained")
     assert ax is not None
     ax.barh(range(len(chosen)), middle, color=list(colours), height=0.7)
     ax.errorbar(
@@ -43,15 +48,31 @@ def bars(e: Explanation, ax: Axes | None = None, *, confidence: float = 0.95, mo
     )
     ax.axvline(0, color="#222222", linewidth=0.8)
     ax.set_yticks(range(len(chosen)), [drawn(name) for name in told_apart(e.feature_names, chosen, LONGEST)])
-    output = drawn(shortened(shown(e.row_outputs[0]), LONGEST))
-    ax.set_title(f"{output}: f(x) = {e.prediction[0]:.3g}", loc="left")
-    left_out = int(np.isfinite(e.std).sum()) - len(chosen)
-    rest = f"; {left_out} smaller slopes not shown" if left_out else ""
-    ax.set_xlabel(
-        f"slope × neighbourhood standard deviation, with {confidence:.0%} intervals\n"
-        f"{'exact, no sampling' if e.is_exact else f'{e.method}, {int(e.n_samples[0]):,} draws'}{rest}"
-    )
+    title = _say(e, ax, confidence, left_out=int(np.isfinite(e.std).sum()) - len(chosen))
     ax.set_ylim(-0.9, max(len(chosen) - 0.1, 2.1))
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.tick_params(axis="y", length=0)
+    if figure is None:
+        title.set_wrap(True)
+    else:
+        _make_room(figure, [*ax.get_yticklabels()], title)
     return ax
+
+
+def _say(e: Explanation, ax: Axes, confidence: float, left_out: int) -> Text:
+    """Title and axis label, which is wrapped: layouts reckon with its height but not with its width."""
+    output = drawn(shortened(shown(e.row_outputs[0]), LONGEST))
+    rest = f"; {left_out} smaller slopes not shown" if left_out else ""
+    ax.set_xlabel(
+        f"slope × neighbourhood standard deviation, with {confidence:.0%} intervals\n"
+        f"{'exact, no sampling' if e.is_exact else f'{e.method}, {int(e.n_samples[0]):,} draws'}{rest}",
+        wrap=True,
+    )
+    return ax.set_title(f"{output}: f(x) = {e.prediction[0]:.3g}", loc="left")
+
+
+def _make_room(figure: Any, names: list[Text], title: Text) -> None:
+    """Widen the figure where names leave too little of it to the bars, or to the title above them."""
+    beside = max((name.get_window_extent().width for name in names), default=0.0) / figure.dpi
+    above = title.get_window_extent().width / figure.dpi + 2 * PAD
+    figure.set_figwidth(max(WIDTH, beside + max(ROOM, above)))

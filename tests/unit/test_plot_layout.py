@@ -1,0 +1,47 @@
+"""Pictures are read whole: no text leaves the figure, and legends cover nothing."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import smoothlime as sl
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+def explain(n, length, letter="a", output="output"):
+    names = [f"{j:{letter}>{length}}"[-length:] if length > 1 else chr(ord("A") + j) for j in range(n)]
+    model = sl.from_functions(values=lambda a: np.sin(a.sum(axis=1) / n), feature_names=names, outputs=[output])
+    return sl.explain(model, np.zeros(n), method="clime", design="sobol", n_samples=512)
+
+
+def beyond(axes):
+    """Texts that the edge of the figure cuts, once it is laid out."""
+    figure = axes.figure
+    figure.canvas.draw()
+    whole = figure.bbox.padded(0.5)  # half a pixel is rounding
+    texts = [axes.xaxis.label, axes.yaxis.label, axes._left_title, *axes.texts, *axes.get_yticklabels()]
+    boxes = {text.get_text(): text.get_window_extent() for text in texts if text.get_text()}
+    return {text for text, box in boxes.items() if not (whole.contains(*box.min) and whole.contains(*box.max))}
+
+
+@pytest.mark.parametrize("letter", ["a", "W"])
+@pytest.mark.parametrize("length", [1, 10, 32, 60])
+@pytest.mark.parametrize("n", [1, 40])
+def test_bars_show_all_their_text_beside_names_of_any_length(n, length, letter):
+    axes = explain(n, length, letter, output=letter * length).plot()
+    assert beyond(axes) == set()
+    assert "".join(axes.get_xlabel().split()).endswith("draws" if n == 1 else "smallerslopesnotshown")
+    assert axes.get_window_extent().width > 3.8 * axes.figure.dpi
+
+
+@pytest.mark.parametrize("size", [6, 14])
+def test_bars_show_all_their_text_in_other_sizes_and_in_axes_that_were_given(size):
+    with plt.rc_context({"font.size": size}):
+        assert beyond(explain(6, 32, output="a name of several words, and long").plot()) == set()
+        _, axes = plt.subplots(figsize=(6.4, 4.8), layout="constrained")
+        assert beyond(explain(6, 32, output="a name of several words, and long").plot(ax=axes)) == set()
