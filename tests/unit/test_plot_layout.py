@@ -39,6 +39,16 @@ def test_bars_show_all_their_text_beside_names_of_any_length(n, length, letter):
     assert axes.get_window_extent().width > 3.8 * axes.figure.dpi
 
 
+@pytest.mark.parametrize("around", [sl.Neighbourhood(scale=np.full(8, 2.0)), sl.Neighbourhood(2.0)])
+@pytest.mark.parametrize("name", ["a", "W" * 40, "average_transaction_amount_last_12_months_"])
+def test_paths_show_all_their_text_beside_names_of_any_length(name, around):
+    names = [f"{name}{j}" for j in range(8)]
+    model = sl.from_functions(values=lambda a: np.sin(a.sum(axis=1)), feature_names=names, outputs=[name])
+    path = sl.sigma_path(model, np.zeros(8), [0.1, 0.3, 1.0], neighbourhood=around, method="clime")
+    for axes in path.plot():
+        assert beyond(axes) == set()
+
+
 @pytest.mark.parametrize("size", [6, 14])
 def test_bars_show_all_their_text_in_other_sizes_and_in_axes_that_were_given(size):
     with plt.rc_context({"font.size": size}):

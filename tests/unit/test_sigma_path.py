@@ -470,7 +470,7 @@ def test_plot_gives_slopes_per_scale_so_that_units_do_not_matter():
     f = known.Linear([1.0, 2.0, 3.0])
     for around, per in (
         (sl.Neighbourhood(scale=[0.5, 1.0, 2.0]), "scale of each feature"),
-        (sl.Neighbourhood([0.5, 1.0, 2.0]), "standard deviation of the neighbourhood given"),
+        (sl.Neighbourhood([0.5, 1.0, 2.0]), "standard deviation\nof the neighbourhood given"),
         (sl.Neighbourhood(covariance=np.diag([0.25, 1.0, 4.0])), "standard deviation of each feature"),
     ):
         slopes, _ = sl.sigma_path(f, X, [0.1, 0.3], neighbourhood=around).plot()

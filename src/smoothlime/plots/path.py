@@ -165,10 +165,10 @@ def curves(
     left_out = len(_largest(path)) - len(chosen)
     rest = f"; {_count(left_out, 'other slope')} not shown" if left_out else ""
     output = drawn(shortened(shown(path.output_name), LONGEST_OUTPUT))
-    slopes.set_title(f"{output}: f(x) = {path.prediction:.3g}", loc="left")
+    slopes.set_title(f"{output}: f(x) = {path.prediction:.3g}", loc="left", wrap=True)
     slopes.set_ylabel(f"slope per {per}")
     slopes.tick_params(axis="x", labelbottom=False)
-    fidelity.set_xlabel(f"σ, {steps}\n{_drawn(path)}; {confidence:.0%} bands{rest}")
+    fidelity.set_xlabel(f"σ, {steps}\n{_drawn(path)}; {confidence:.0%} bands{rest}", wrap=True)
     slopes.figure.align_ylabels([slopes, fidelity])
     return np.array([slopes, fidelity])
 
@@ -269,7 +269,7 @@ def _units(path: SigmaPath) -> tuple[str, str]:
     """What one unit of σ is, and what the slopes drawn are per."""
     around = path[0].neighbourhood
     if np.ndim(around.sigma) or around.sigma != path.sigmas[0]:
-        return "in multiples of the neighbourhood given", "standard deviation of the neighbourhood given"
+        return "in multiples of the neighbourhood given", "standard deviation\nof the neighbourhood given"
     if around.covariance is not None:
         return "in standard deviations of the covariance given", "standard deviation of each feature"
     if around.scale is not None:
