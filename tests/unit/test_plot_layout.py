@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 
 import smoothlime as sl
+from smoothlime.benchmark import Benchmark, Contender
+from smoothlime.plots.contest import COLOURS, STYLES, errors
 
 
 @pytest.fixture(autouse=True)
@@ -55,3 +57,28 @@ def test_bars_show_all_their_text_in_other_sizes_and_in_axes_that_were_given(siz
         assert beyond(explain(6, 32, output="a name of several words, and long").plot()) == set()
         _, axes = plt.subplots(figsize=(6.4, 4.8), layout="constrained")
         assert beyond(explain(6, 32, output="a name of several words, and long").plot(ax=axes)) == set()
+
+
+def contest(pairs):
+    draws = (64, 256, 1_024)
+    measured = tuple(
+        Contender(method, design, "values", draws, draws, (0.1 / (i + 1), 0.05, 0.02 / (i + 1)), 1e-6, 1.0)
+        for i, (method, design) in enumerate(pairs)
+    )
+    return Benchmark(
+        measured, left_out=(), references=(), bare_seconds={}, draws=draws, output="output", rows=1, features=3,
+        repeats=2, seed=0, versions={},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("most", [1, 4, 15, 40])
+def test_the_legend_of_a_benchmark_lies_beside_its_curves_and_in_the_figure(most):
+    axes = errors(contest([(method, design) for method in COLOURS for design in STYLES][:most]))
+    axes.figure.canvas.draw()
+    legend = axes.get_legend().get_window_extent()
+    assert len(axes.get_legend().get_texts()) == most
+    assert legend.x0 > axes.get_window_extent().x1
+    assert axes.get_window_extent().width > 4.5 * axes.figure.dpi
+    whole = axes.figure.bbox
+    assert whole.x0 <= legend.x0 < legend.x1 <= whole.x1
+    assert whole.y0 <= legend.y0 < legend.y1 <= whole.y1
