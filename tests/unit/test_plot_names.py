@@ -1,5 +1,6 @@
 """Names as people see them: nothing in them may command a terminal, break a file, or hide which feature is meant."""
 
+import dataclasses
 import unicodedata
 from io import StringIO
 from xml.etree import ElementTree
@@ -52,6 +53,12 @@ def test_no_name_sends_commands_to_a_terminal_or_a_notebook(made):
         text.encode()
     assert "�]0;pwned�" in str(explain(EVIL))
     assert "two lines" in str(explain(EVIL))
+
+
+def test_what_a_file_says_that_it_assumes_is_no_command_either():
+    e = explain(["a", "b"])
+    told = dataclasses.replace(e.provenance, guarantee="certified", assumes="outputs \x1b[2J in [0, 1]")
+    assert "for outputs �[2J in [0, 1]" in str(dataclasses.replace(e, provenance=told))
 
 
 @pytest.mark.parametrize("made", [explain, path])

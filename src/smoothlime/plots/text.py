@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .names import told_apart
+from .names import shown, told_apart
 
 if TYPE_CHECKING:
     from ..explanation import Explanation
@@ -97,7 +97,7 @@ def footer(e: Explanation) -> str:
     kind = "indicative: fewer than 256 draws" if e.is_indicative.any() else "approximate"
     if e.provenance.guarantee == "certified":
         confidence = f"{e.provenance.confidence:.4g} confidence"
-        kind += f"; radius {e.radius.max():.2g} at most, certified at {confidence} for {e.provenance.assumes}"
+        kind += f"; radius {e.radius.max():.2g} at most, certified at {confidence} for {shown(e.provenance.assumes)}"
     made = f"{made_by(e)}; ± is a {CONFIDENCE:.0%} interval ({kind})"
     return f"{made}\n{e.note}" if e.note else made
 
