@@ -38,7 +38,7 @@ def test_bars_show_all_their_text_beside_names_of_any_length(n, length, letter):
     axes = explain(n, length, letter, output=letter * length).plot()
     assert beyond(axes) == set()
     assert "".join(axes.get_xlabel().split()).endswith("draws" if n == 1 else "smallerslopesnotshown")
-    assert axes.get_window_extent().width > 3.8 * axes.figure.dpi
+    assert axes.get_window_extent().width > 4.3 * axes.figure.dpi
 
 
 @pytest.mark.parametrize("around", [sl.Neighbourhood(scale=np.full(8, 2.0)), sl.Neighbourhood(2.0)])

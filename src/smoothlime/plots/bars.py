@@ -22,7 +22,7 @@ RAISES, LOWERS, UNSURE = "#2a6f97", "#c1554d", "#b5b5b5"
 LONGEST = 32
 """Characters of a name in a picture."""
 
-WIDTH, ROOM, PAD = 7.0, 4.2, 0.1
+WIDTH, ROOM, PAD = 7.0, 4.8, 0.1
 """Inches: of a figure, of the bars in it with what lies between them and their names, and of a margin."""
 
 
