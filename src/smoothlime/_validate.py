@@ -76,6 +76,18 @@ def check_count(value: Any, name: str, *, at_least: int = 1) -> int:
     return count
 
 
+def check_position(value: Any, name: str) -> int:
+    """A whole number, negative to count from the end; 1.5, 1.0, "1" and True are no positions."""
+    try:
+        position = operator.index(value)
+    except TypeError:
+        position = None
+    if position is None or isinstance(value, bool):
+        msg = f"{name} must be a position, which is a whole number; got {value!r}"
+        raise WrongType(msg)
+    return position
+
+
 def check_fraction(value: Any, name: str) -> float:
     """A number strictly between 0 and 1."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < 1:

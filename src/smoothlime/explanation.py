@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ._types import Array, Flags, Indices, Points
-from ._validate import check_fraction
+from ._validate import check_fraction, check_position
 from .alignment import Turns
 from .designs import DESIGNS
 from .errors import InvalidArgument
@@ -220,8 +220,8 @@ class Explanation:
         return dataclasses.replace(self, **parts, groups=groups, row_outputs=outputs)
 
     def _position(self, row: Any) -> int:
-        if -len(self) <= row < len(self):
-            return int(row) % len(self)
+        if -len(self) <= (position := check_position(row, "row")) < len(self):
+            return position % len(self)
         msg = f"row {row} is out of range; this explanation has {len(self)} row{'s' * (len(self) != 1)}"
         raise IndexError(msg)
 
@@ -303,7 +303,7 @@ class Explanation:
         """Bars with error bars for one row; grey where the sign is uncertain."""
         from .plots.bars import bars
 
-        return bars(self[row], ax=ax, confidence=confidence, most=most)
+        return bars(self[self._position(row)], ax=ax, confidence=confidence, most=most)
 
     # ---- taken elsewhere: likewise
 

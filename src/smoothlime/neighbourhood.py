@@ -234,8 +234,8 @@ class Neighbourhood:
         if self.columns is None or not given or given == self.columns or given == default_names(len(given)):
             return
         msg = (
-            f"the neighbourhood was made for columns {', '.join(self.columns)}, but the rows have {', '.join(given)};"
-            " select the same ones in the same order"
+            f"the neighbourhood was made for columns {', '.join(map(repr, self.columns))}, but the rows have"
+            f" {', '.join(map(repr, given))}; select the same ones in the same order"
         )
         raise InvalidArgument(msg)
 

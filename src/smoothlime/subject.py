@@ -72,7 +72,7 @@ def choose_neighbourhood(sigma: Any, background: Any, names: tuple[str, ...]) ->
     if table is not None and names != default_names(len(names)):
         missing = [name for name in names if name not in table.names]
         if missing:
-            msg = f"background has no column {missing[0]!r}; its columns are {', '.join(table.names)}"
+            msg = f"background has no column {missing[0]!r}; its columns are {', '.join(map(repr, table.names))}"
             raise InvalidArgument(msg)
         background = table.select(names).frame.to_native()
     found = Neighbourhood._from_data(background, sigma, called="background")

@@ -100,7 +100,7 @@ def test_columns_are_chosen_by_name(folder):
     [
         ("absent", (), "rows.csv", "'mymodels' has no 'absent'"),
         ("smooth", (), "absent.csv", "there is no file"),
-        ("smooth", ("--columns", "height"), "rows.csv", "has no column 'height'; its columns are age, debt"),
+        ("smooth", ("--columns", "height"), "rows.csv", "has no column 'height'; its columns are 'age', 'debt'"),
         ("smooth", (), "empty.csv", "must have a header and at least one row"),
         ("smooth", (), "ragged.csv", "row 1 has 1 cells but the header has 2"),
     ],

@@ -53,6 +53,15 @@ def test_rows_are_explained_into_a_file(folder, suffix):
     np.testing.assert_allclose(e.std, 0.5 * np.std([[1, 2], [3, 5], [2, 8]], axis=0, ddof=1))
 
 
+def test_a_header_cannot_command_the_terminal(folder):
+    (folder / "evil.csv").write_bytes(b"age\x1b]0;pwned\x07,\xe2\x80\xaedebt\n1,2\n3,5\n2,8\n")
+    done = explain(folder, "line", table="evil.csv")
+    assert done.exit_code == 0, done.output
+    assert "age�]0;pwned�" in done.output
+    assert "�debt" in done.output
+    assert not {"\x1b", "\x07", "\u202e"} & set(done.output)
+
+
 def test_a_mixed_table_keeps_its_text(folder):
     out = folder / "explained.json"
     done = explain(folder, "mixed", "--out", str(out), table="mixed.csv")

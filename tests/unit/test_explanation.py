@@ -1,8 +1,10 @@
 import dataclasses
 import itertools
+import re
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LinearRegression
 
 import smoothlime as sl
 from smoothlime import errors
@@ -106,6 +108,13 @@ class TestRows:
             explain()[4]
         with pytest.raises(IndexError, match="row -5 is out of range"):
             explain().perturbations(-5)
+
+    @pytest.mark.parametrize("row", [1.5, 1.0, "1", None, True, np.array([0, 1])])
+    def test_what_is_no_position_is_refused(self, row):
+        e = explain()
+        for ask in (e.perturbations, e.plot):
+            with pytest.raises(errors.WrongType, match="row must be a position, which is a whole number; got "):
+                ask(row)
 
 
 class TestArithmetic:
@@ -237,6 +246,8 @@ class TestShown:
             (12345.0, 50.0, "+12345 ± 50"),
             (2.0, 0.0, "+2.00000 ± 0.00000"),
             (0.0, 0.0, "+0.0000 ± 0.0000"),
+            (2.0, 1.3e-15, "+2.00000 ± 1.3e-15"),
+            (2e-5, 1e-18, "+2.000e-05 ± 1.0e-18"),
             (1.5e9, 2e7, "+1.500e+09 ± 2.0e+07"),
             (np.nan, np.nan, "+nan ± nan"),
         ],
@@ -250,8 +261,25 @@ class TestShown:
         e = sl.explain(lambda a: np.zeros(len(a)), X[0], method="clime")
         assert "the model did not change over the draws" in str(e)
 
-    def test_rounding_is_shown_as_nothing(self):
-        assert "+0.0000 ± 0.0000" in str(explain(known.Linear([1.0, 0.0, 0.5]), x=X[0]))
+    def test_errors_are_shown_as_zero_only_where_they_are(self):
+        wide = lambda a: 1e12 * a[:, 0] + 1e-9 * a[:, 1]  # beside the first slope, rounding hides the second
+        e = sl.explain(wide, [[1e6, 1e-6]], sigma=[1e5, 1e-7], method="clime")
+        for text in (str(e), e._repr_html_()):
+            shown = [float(each) for each in re.findall(r"± ([\d.e+-]+)", text)]
+            standard = e.half_width(0.05)[0]
+            np.testing.assert_allclose(shown[:4:2], standard, rtol=0.05)
+            np.testing.assert_allclose(shown[1:4:2], standard * e.std, rtol=0.05)
+
+    def test_what_rounding_leaves_has_no_sure_sign(self):
+        slopes, error = np.array([[1.0, 3e-17, 0.5]]), np.array([[0.1, 1e-18, 0.1]])
+        e = dataclasses.replace(explain(x=X[0]), values=slopes, standard_error=error, groups=None)
+        assert re.search(r"x1 +\+3\.000e-17 ± .*sign uncertain", str(e))
+        assert str(e).count("sign uncertain") == 1
+
+    def test_exact_slopes_are_shown_however_small(self):
+        line = LinearRegression().fit(np.eye(2), [1.0, 2.0])
+        line.coef_ = np.array([1e12, 1e-9])
+        assert "+1e-09" in str(sl.explain(line, [1.0, 1.0]))
 
     def test_repr_is_one_line(self):
         assert repr(explain()) == "<Explanation of 'output': 4 × 3 slopes, clime, orthogonal draws>"
@@ -281,6 +309,15 @@ class TestPlot:
         expected = sorted(zip((lower[0] * 0.6).tolist(), (upper[0] * 0.6).tolist(), strict=True))
         np.testing.assert_allclose(shown, expected)
         pyplot.close(axes.figure)
+
+    @pytest.mark.parametrize("most", [0, -1, True, 2.5, "all"])
+    def test_a_picture_has_at_least_one_bar(self, most):
+        from matplotlib import pyplot
+
+        with pytest.raises(errors.SmoothlimeError, match="most must be a whole number"):
+            explain().plot(most=most)
+        assert len(explain().plot(most=2).patches) == 2
+        pyplot.close("all")
 
     def test_plots_go_where_they_are_told_and_take_odd_names(self):
         from matplotlib import pyplot

@@ -1,5 +1,6 @@
 import dataclasses
 import pickle
+import re
 from io import StringIO
 
 import matplotlib.pyplot as plt
@@ -457,11 +458,19 @@ def test_a_constant_model_is_drawn_and_printed():
     assert str(path).count("+0.0000 ± 0.0000") == 6
 
 
+def test_errors_are_printed_as_zero_only_where_they_are():
+    path = sl.sigma_path(lambda a: 1e12 * a[:, 0], [1.0, 1.0], [0.5, 1.0], method="clime")
+    assert (path.standard_error > 0).all()
+    for text in (str(path), path._repr_html_()):
+        assert text.count("± ") == 4 + ("± is" in text)
+        assert all(float(each) > 0 for each in re.findall(r"± (\d[\d.e+-]*)", text))
+
+
 def test_plot_gives_slopes_per_scale_so_that_units_do_not_matter():
     f = known.Linear([1.0, 2.0, 3.0])
     for around, per in (
         (sl.Neighbourhood(scale=[0.5, 1.0, 2.0]), "scale of each feature"),
-        (sl.Neighbourhood([0.5, 1.0, 2.0]), "standard deviation of the neighbourhood given"),
+        (sl.Neighbourhood([0.5, 1.0, 2.0]), "standard deviation\nof the neighbourhood given"),
         (sl.Neighbourhood(covariance=np.diag([0.25, 1.0, 4.0])), "standard deviation of each feature"),
     ):
         slopes, _ = sl.sigma_path(f, X, [0.1, 0.3], neighbourhood=around).plot()

@@ -245,7 +245,7 @@ class TestNames:
 
     def test_a_background_without_a_column_is_refused(self):
         rows = pd.DataFrame({"a": [1.0], "b": [2.0]})
-        with pytest.raises(InvalidArgument, match="background has no column 'b'; its columns are a, c"):
+        with pytest.raises(InvalidArgument, match="background has no column 'b'; its columns are 'a', 'c'"):
             sl.explain(lambda a: a.sum(axis=1), rows, background=pd.DataFrame({"a": [1.0, 2.0], "c": [0.0, 1.0]}))
 
     def test_the_background_names_rows_that_have_no_names(self):
@@ -255,7 +255,7 @@ class TestNames:
 
     def test_a_background_of_other_columns_is_refused_though_their_number_fits(self):
         rows = pd.DataFrame({"a": [1.0], "b": [2.0]})
-        with pytest.raises(InvalidArgument, match="background has no column 'a'; its columns are q, r"):
+        with pytest.raises(InvalidArgument, match="background has no column 'a'; its columns are 'q', 'r'"):
             sl.explain(lambda a: a[:, 0], rows, background=pd.DataFrame({"q": [0.0, 1.0], "r": [0.0, 9.0]}))
 
     def test_a_neighbourhood_keeps_the_names_of_its_columns(self):
@@ -268,7 +268,7 @@ class TestNames:
             sl.Neighbourhood(covariance=data.cov()),
         ]
         for around in arounds:
-            with pytest.raises(InvalidArgument, match="made for columns b, a, but the rows have a, b; select the same"):
+            with pytest.raises(InvalidArgument, match="made for columns 'b', 'a', but the rows have 'a', 'b'; select"):
                 sl.explain(lambda a: a[:, 0], rows, sigma=around, n_samples=64)
             assert sl.explain(lambda a: a[:, 0], rows[["b", "a"]], sigma=around, n_samples=64).feature_names == (
                 "b",

@@ -258,7 +258,7 @@ def _library() -> Any:
 def _wanted(path: str, columns: tuple[str, ...], there: list[str]) -> list[str]:
     missing = [name for name in columns if name not in there]
     if missing:
-        msg = f"{path!r} has no column {missing[0]!r}; its columns are {', '.join(there)}"
+        msg = f"{path!r} has no column {missing[0]!r}; its columns are {', '.join(map(repr, there))}"
         raise InvalidArgument(msg)
     return list(columns) or there
 

@@ -7,25 +7,35 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._optional import require
+from .._validate import check_count
+from .names import drawn, shortened, shown, told_apart
 from .text import order
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.text import Text
 
     from ..explanation import Explanation
 
 RAISES, LOWERS, UNSURE = "#2a6f97", "#c1554d", "#b5b5b5"
 
+LONGEST = 32
+"""Characters of a name in a picture."""
+
+WIDTH, ROOM, PAD = 7.0, 4.8, 0.1
+"""Inches: of a figure, of the bars in it with what lies between them and their names, and of a margin."""
+
 
 def bars(e: Explanation, ax: Axes | None = None, *, confidence: float = 0.95, most: int = 12) -> Axes:
     """Standardised slopes of the first row of `e`, largest on top; grey where the interval holds zero."""
     pyplot: Any = require("matplotlib.pyplot", extra="plot", to="draw an explanation")
-    chosen = order(e, 0)[:most][::-1]
+    chosen = order(e, 0)[: check_count(most, "most")][::-1]
     lower, upper = (end[0, chosen] * e.std[chosen] for end in e.interval(confidence))
     middle = e.standardised[0, chosen]
     colours = np.where((lower <= 0) & (upper >= 0), UNSURE, np.where(middle > 0, RAISES, LOWERS))
+    figure = None
     if ax is None:
-        _, ax = pyplot.subplots(figsize=(7, 1.6 + 0.32 * len(chosen)), layout="constrained")
+        figure, ax = pyplot.subplots(figsize=(WIDTH, 1.6 + 0.32 * len(chosen)), layout="constrained")
     assert ax is not None
     ax.barh(range(len(chosen)), middle, color=list(colours), height=0.7)
     ax.errorbar(
@@ -37,22 +47,32 @@ def bars(e: Explanation, ax: Axes | None = None, *, confidence: float = 0.95, mo
         capsize=3,
     )
     ax.axvline(0, color="#222222", linewidth=0.8)
-    ax.set_yticks(range(len(chosen)), [label(e.feature_names[j]) for j in chosen])
-    output = label(e.row_outputs[0])
-    ax.set_title(f"{output}: f(x) = {e.prediction[0]:.3g}", loc="left")
-    left_out = int(np.isfinite(e.std).sum()) - len(chosen)
-    rest = f"; {left_out} smaller slopes not shown" if left_out else ""
-    ax.set_xlabel(
-        f"slope × neighbourhood standard deviation, with {confidence:.0%} intervals\n"
-        f"{'exact, no sampling' if e.is_exact else f'{e.method}, {int(e.n_samples[0]):,} draws'}{rest}"
-    )
+    ax.set_yticks(range(len(chosen)), [drawn(name) for name in told_apart(e.feature_names, chosen, LONGEST)])
+    title = _say(e, ax, confidence, left_out=int(np.isfinite(e.std).sum()) - len(chosen))
     ax.set_ylim(-0.9, max(len(chosen) - 0.1, 2.1))
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.tick_params(axis="y", length=0)
+    if figure is None:
+        title.set_wrap(True)
+    else:
+        _make_room(figure, [*ax.get_yticklabels()], title)
     return ax
 
 
-def label(name: str, longest: int = 32) -> str:
-    """A name on one line; dollar signs would start mathematics."""
-    flat = " ".join(name.split()).replace("$", r"\$")
-    return flat if len(flat) <= longest else flat[: longest - 1] + "…"
+def _say(e: Explanation, ax: Axes, confidence: float, left_out: int) -> Text:
+    """Title and axis label, which is wrapped: layouts reckon with its height but not with its width."""
+    output = drawn(shortened(shown(e.row_outputs[0]), LONGEST))
+    rest = f"; {left_out} smaller slopes not shown" if left_out else ""
+    ax.set_xlabel(
+        f"slope × neighbourhood standard deviation, with {confidence:.0%} intervals\n"
+        f"{'exact, no sampling' if e.is_exact else f'{e.method}, {int(e.n_samples[0]):,} draws'}{rest}",
+        wrap=True,
+    )
+    return ax.set_title(f"{output}: f(x) = {e.prediction[0]:.3g}", loc="left")
+
+
+def _make_room(figure: Any, names: list[Text], title: Text) -> None:
+    """Widen the figure where names leave too little of it to the bars, or to the title above them."""
+    beside = max((name.get_window_extent().width for name in names), default=0.0) / figure.dpi
+    above = title.get_window_extent().width / figure.dpi + 2 * PAD
+    figure.set_figwidth(max(WIDTH, beside + max(ROOM, above)))

@@ -34,6 +34,9 @@ STYLES = {
 }
 OTHER_STYLE = "-X"
 
+LEGEND_LINE = 0.21
+"""Inches"""
+
 
 def as_text(found: Benchmark) -> str:
     """Errors by draws, evaluations to round errors, and time: a line per method and design."""
@@ -115,12 +118,12 @@ def _against(found: Benchmark) -> list[str]:
 def errors(found: Benchmark, ax: Axes | None = None) -> Axes:
     """Relative error against evaluations per row, both in logarithms; a colour per method, a dash per design."""
     pyplot: Any = require("matplotlib.pyplot", extra="plot", to="draw a benchmark")
+    sampled = [each for each in found.contenders if each.needs != "structure"]
     if ax is None:
-        _, ax = pyplot.subplots(figsize=(7, 4.6), layout="constrained")
+        tall = max(4.6, 0.8 + LEGEND_LINE * len(sampled))
+        _, ax = pyplot.subplots(figsize=(8.8, tall), layout="constrained")
     assert ax is not None
-    for each in found.contenders:
-        if each.needs == "structure":
-            continue
+    for each in sampled:
         name = each.method if each.design == each.method else f"{each.method}, {each.design}"
         ax.plot(
             each.evaluations, each.errors, STYLES.get(each.design, OTHER_STYLE), color=COLOURS[each.method], ms=4,
@@ -131,5 +134,6 @@ def errors(found: Benchmark, ax: Axes | None = None) -> Axes:
     ax.minorticks_off()
     ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g}%")
     ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(frameon=False, fontsize=9)
+    # beside the curves, as there is no telling which corner they leave empty
+    ax.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0)
     return ax

@@ -12,7 +12,7 @@ from .._optional import require
 from .._types import Array
 from .._validate import check_count
 from ..errors import InvalidArgument
-from .bars import label
+from .names import drawn, shortened, shown, told_apart
 from .text import CONFIDENCE, number
 
 if TYPE_CHECKING:
@@ -28,6 +28,9 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 
 STYLES = ("-", "--", ":", "-.")
 """One after the other, when there are more features than colours."""
+
+LONGEST_FEATURE, LONGEST_OUTPUT = 24, 32
+"""Characters of a name in the picture; those of features stand beside it."""
 
 INK, RULE = "#222222", "#b5b5b5"
 
@@ -98,14 +101,11 @@ def _table(path: SigmaPath) -> tuple[list[str], list[list[str]]]:
     chosen = _largest(path)[:MOST_SLOPES]
     reach = np.concatenate([e.half_width(1 - CONFIDENCE) for e in path])
     is_seen = np.isfinite(path.smoothed).any()
-    head = ["σ", *(("F(x)", "fidelity") if is_seen else ()), *(_flat(path.feature_names[j]) for j in chosen)]
+    head = ["σ", *(("F(x)", "fidelity") if is_seen else ()), *told_apart(path.feature_names, chosen)]
     body = []
     for i, (values, smoothed, fidelity) in enumerate(zip(path.values, path.smoothed, path.fidelity, strict=True)):
         seen = (f"{smoothed:.4g}", f"{fidelity:.0%}") if is_seen else ()
-        # rounding is not a number to read
-        is_none = (np.abs(values) + reach[i]) * path[i].std < 1e-12 * np.nanmax(np.abs(path[i].standardised))
-        shown = (number(*(0.0, 0.0) if is_none[j] else (values[j], reach[i, j])) for j in chosen)
-        body.append([f"{path.sigmas[i]:.4g}", *seen, *shown])
+        body.append([f"{path.sigmas[i]:.4g}", *seen, *(number(values[j], reach[i, j]) for j in chosen)])
     return head, body
 
 
@@ -121,10 +121,6 @@ def _left_out(path: SigmaPath) -> list[str]:
 
 def _count(n: int, what: str) -> str:
     return f"{n:,} {what}{'s' * (n != 1)}"
-
-
-def _flat(name: str) -> str:
-    return " ".join(name.split())
 
 
 def _largest(path: SigmaPath) -> list[int]:
@@ -168,10 +164,11 @@ def curves(
     steps, per = _units(path)
     left_out = len(_largest(path)) - len(chosen)
     rest = f"; {_count(left_out, 'other slope')} not shown" if left_out else ""
-    slopes.set_title(f"{label(path.output_name)}: f(x) = {path.prediction:.3g}", loc="left")
+    output = drawn(shortened(shown(path.output_name), LONGEST_OUTPUT))
+    slopes.set_title(f"{output}: f(x) = {path.prediction:.3g}", loc="left", wrap=True)
     slopes.set_ylabel(f"slope per {per}")
     slopes.tick_params(axis="x", labelbottom=False)
-    fidelity.set_xlabel(f"σ, {steps}\n{_drawn(path)}; {confidence:.0%} bands{rest}")
+    fidelity.set_xlabel(f"σ, {steps}\n{_drawn(path)}; {confidence:.0%} bands{rest}", wrap=True)
     slopes.figure.align_ylabels([slopes, fidelity])
     return np.array([slopes, fidelity])
 
@@ -195,9 +192,10 @@ def _slopes(path: SigmaPath, panel: Any, chosen: list[int], confidence: float) -
     lower, upper = (end[:, chosen] * unit for end in path.interval(confidence))
     panel.axhline(0, color=INK, linewidth=0.8)
     looks = []
+    names = told_apart(path.feature_names, chosen, LONGEST_FEATURE)
     for i in range(len(chosen)):
         colour, style = COLOURS[i % len(COLOURS)], STYLES[i // len(COLOURS) % len(STYLES)]
-        name = label(path.feature_names[chosen[i]], 24)
+        name = drawn(names[i])
         panel.fill_between(path.sigmas, lower[:, i], upper[:, i], color=colour, alpha=0.2, linewidth=0)
         if len(path) == 1:  # a band of no width: bars instead
             ends = [middle[:, i] - lower[:, i], upper[:, i] - middle[:, i]]
@@ -271,7 +269,7 @@ def _units(path: SigmaPath) -> tuple[str, str]:
     """What one unit of σ is, and what the slopes drawn are per."""
     around = path[0].neighbourhood
     if np.ndim(around.sigma) or around.sigma != path.sigmas[0]:
-        return "in multiples of the neighbourhood given", "standard deviation of the neighbourhood given"
+        return "in multiples of the neighbourhood given", "standard deviation\nof the neighbourhood given"
     if around.covariance is not None:
         return "in standard deviations of the covariance given", "standard deviation of each feature"
     if around.scale is not None:

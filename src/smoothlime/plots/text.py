@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .names import shown, told_apart
+
 if TYPE_CHECKING:
     from ..explanation import Explanation
 
 MOST_ROWS = 5
 MOST_FEATURES = 12
 CONFIDENCE = 0.95
+
+ROUNDING = 1e-12
+"""Of the largest standardised slope: those below are what rounding leaves, whatever their own interval says."""
 
 
 class Line(NamedTuple):
@@ -92,7 +97,7 @@ def footer(e: Explanation) -> str:
     kind = "indicative: fewer than 256 draws" if e.is_indicative.any() else "approximate"
     if e.provenance.guarantee == "certified":
         confidence = f"{e.provenance.confidence:.4g} confidence"
-        kind += f"; radius {e.radius.max():.2g} at most, certified at {confidence} for {e.provenance.assumes}"
+        kind += f"; radius {e.radius.max():.2g} at most, certified at {confidence} for {shown(e.provenance.assumes)}"
     made = f"{made_by(e)}; ± is a {CONFIDENCE:.0%} interval ({kind})"
     return f"{made}\n{e.note}" if e.note else made
 
@@ -116,7 +121,10 @@ def number(value: float, error: float) -> str:
     if not -3 <= digits <= 9:
         return f"{value:+.3e} ± {error:.1e}"
     digits = max(digits, 0)
-    return f"{value:+.{digits}f} ± {error:.{digits}f}"
+    rounded = f"{error:.{digits}f}"
+    if error > 0 and float(rounded) == 0:
+        rounded = f"{error:.1e}"  # only an error of zero is shown as zero
+    return f"{value:+.{digits}f} ± {rounded}"
 
 
 def order(e: Explanation, row: int) -> np.ndarray[Any, Any]:
@@ -130,15 +138,15 @@ def _lines(e: Explanation, row: int) -> list[Line]:
     std = e.std
     largest = np.nanmax(np.abs(e.standardised[row]))
     lines = []
-    for j in order(e, row)[:MOST_FEATURES]:
+    chosen = order(e, row)[:MOST_FEATURES]
+    for j, name in zip(chosen, told_apart(e.feature_names, chosen), strict=True):
         value, half = e.values[row, j], reach[j]
-        if (abs(value) + half) * std[j] < 1e-12 * largest:
-            value = half = 0.0  # rounding, not a number to read
-        name = " ".join(e.feature_names[j].split())
         if e.is_exact:
             lines.append(Line(name, f"{value:+.6g}", f"{value * std[j]:+.6g}", is_sure=True))
             continue
-        lines.append(Line(name, number(value, half), number(value * std[j], half * std[j]), bool(abs(value) > half)))
+        is_rounding = (abs(value) + half) * std[j] < ROUNDING * largest
+        is_sure = bool(abs(value) > half) and not is_rounding
+        lines.append(Line(name, number(value, half), number(value * std[j], half * std[j]), is_sure))
     return lines
 
 

@@ -1,0 +1,60 @@
+"""Names of features and outputs as people see them: on one line, harmless to a terminal or a file, told apart."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+UNSEEN = "\N{REPLACEMENT CHARACTER}"
+JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
+"""Format characters that Persian, Hindi and emoji are spelled with; they move nothing but their neighbours."""
+
+
+def shown(name: str) -> str:
+    r"""A name on one line, each control or format character replaced by a visible one.
+
+    A terminal would obey such characters, a reader be misled by those that reverse the text, and XML has no place for
+    most of them. Only what is shown changes, never what is stored. A name of blanks alone is quoted.
+
+    >>> print(shown("age\n in \x1b[1myears"), shown(" "))
+    age in �[1myears ' '
+    """
+    flat = " ".join(name.split())
+    return "".join(each if each.isprintable() or each in JOINERS else UNSEEN for each in flat) or repr(name)
+
+
+def shortened(text: str, longest: int) -> str:
+    """Beginning and end of a text that is too long: names that begin alike often differ at their end.
+
+    >>> shortened("amount_last_12_months_7", 12)
+    'amount…ths_7'
+    """
+    if len(text) <= longest:
+        return text
+    tail = (longest - 1) // 2
+    return f"{text[: longest - 1 - tail]}…{text[len(text) - tail :]}"
+
+
+def told_apart(names: Sequence[str], positions: Iterable[int], longest: int | None = None) -> list[str]:
+    r"""The names at these positions as they are shown; those that look alike have their position behind.
+
+    >>> told_apart(["debt", "a\tb", "a b"], [2, 1, 0])
+    ['a b (feature 2)', 'a b (feature 1)', 'debt']
+    """
+    chosen = list(positions)
+    whole = [shown(names[j]) for j in chosen]
+    found = [_cut(text, "", longest) for text in whole]
+    times = Counter(found)
+    return [
+        _cut(text, f" (feature {j})", longest) if times[short] > 1 else short
+        for text, short, j in zip(whole, found, chosen, strict=True)
+    ]
+
+
+def drawn(text: str) -> str:
+    """Text for matplotlib, in which dollar signs would start mathematics; last of all, as it makes text longer."""
+    return text.replace("$", r"\$")
+
+
+def _cut(text: str, behind: str, longest: int | None) -> str:
+    return text + behind if longest is None else shortened(text, longest - len(behind)) + behind

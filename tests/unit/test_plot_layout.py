@@ -1,0 +1,84 @@
+"""Pictures are read whole: no text leaves the figure, and legends cover nothing."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import smoothlime as sl
+from smoothlime.benchmark import Benchmark, Contender
+from smoothlime.plots.contest import COLOURS, STYLES, errors
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+def explain(n, length, letter="a", output="output"):
+    names = [f"{j:{letter}>{length}}"[-length:] if length > 1 else chr(ord("A") + j) for j in range(n)]
+    model = sl.from_functions(values=lambda a: np.sin(a.sum(axis=1) / n), feature_names=names, outputs=[output])
+    return sl.explain(model, np.zeros(n), method="clime", design="sobol", n_samples=512)
+
+
+def beyond(axes):
+    """Texts that the edge of the figure cuts, once it is laid out."""
+    figure = axes.figure
+    figure.canvas.draw()
+    whole = figure.bbox.padded(0.5)  # half a pixel is rounding
+    texts = [axes.xaxis.label, axes.yaxis.label, axes._left_title, *axes.texts, *axes.get_yticklabels()]
+    boxes = {text.get_text(): text.get_window_extent() for text in texts if text.get_text()}
+    return {text for text, box in boxes.items() if not (whole.contains(*box.min) and whole.contains(*box.max))}
+
+
+@pytest.mark.parametrize("letter", ["a", "W"])
+@pytest.mark.parametrize("length", [1, 10, 32, 60])
+@pytest.mark.parametrize("n", [1, 40])
+def test_bars_show_all_their_text_beside_names_of_any_length(n, length, letter):
+    axes = explain(n, length, letter, output=letter * length).plot()
+    assert beyond(axes) == set()
+    assert "".join(axes.get_xlabel().split()).endswith("draws" if n == 1 else "smallerslopesnotshown")
+    assert axes.get_window_extent().width > 4.3 * axes.figure.dpi
+
+
+@pytest.mark.parametrize("around", [sl.Neighbourhood(scale=np.full(8, 2.0)), sl.Neighbourhood(2.0)])
+@pytest.mark.parametrize("name", ["a", "W" * 40, "average_transaction_amount_last_12_months_"])
+def test_paths_show_all_their_text_beside_names_of_any_length(name, around):
+    names = [f"{name}{j}" for j in range(8)]
+    model = sl.from_functions(values=lambda a: np.sin(a.sum(axis=1)), feature_names=names, outputs=[name])
+    path = sl.sigma_path(model, np.zeros(8), [0.1, 0.3, 1.0], neighbourhood=around, method="clime")
+    for axes in path.plot():
+        assert beyond(axes) == set()
+
+
+@pytest.mark.parametrize("size", [6, 14])
+def test_bars_show_all_their_text_in_other_sizes_and_in_axes_that_were_given(size):
+    with plt.rc_context({"font.size": size}):
+        assert beyond(explain(6, 32, output="a name of several words, and long").plot()) == set()
+        _, axes = plt.subplots(figsize=(6.4, 4.8), layout="constrained")
+        assert beyond(explain(6, 32, output="a name of several words, and long").plot(ax=axes)) == set()
+
+
+def contest(pairs):
+    draws = (64, 256, 1_024)
+    measured = tuple(
+        Contender(method, design, "values", draws, draws, (0.1 / (i + 1), 0.05, 0.02 / (i + 1)), 1e-6, 1.0)
+        for i, (method, design) in enumerate(pairs)
+    )
+    return Benchmark(
+        measured, left_out=(), references=(), bare_seconds={}, draws=draws, output="output", rows=1, features=3,
+        repeats=2, seed=0, versions={},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("most", [1, 4, 15, 40])
+def test_the_legend_of_a_benchmark_lies_beside_its_curves_and_in_the_figure(most):
+    axes = errors(contest([(method, design) for method in COLOURS for design in STYLES][:most]))
+    axes.figure.canvas.draw()
+    legend = axes.get_legend().get_window_extent()
+    assert len(axes.get_legend().get_texts()) == most
+    assert legend.x0 > axes.get_window_extent().x1
+    assert axes.get_window_extent().width > 4.5 * axes.figure.dpi
+    whole = axes.figure.bbox
+    assert whole.x0 <= legend.x0 < legend.x1 <= whole.x1
+    assert whole.y0 <= legend.y0 < legend.y1 <= whole.y1
