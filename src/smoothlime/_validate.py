@@ -10,21 +10,62 @@ from typing import Any
 import numpy as np
 
 from ._types import Array, Indices
-from .errors import InvalidArgument, WrongType
+from .errors import InvalidArgument, SmoothlimeError, WrongType
+
+NO_NUMBERS = {"U": "text", "T": "text", "S": "bytes", "M": "dates", "m": "spans of time"}
+"""Kinds of arrays that NumPy would turn into numbers if asked to, and what is in them."""
 
 
-def as_float_array(value: Any, name: str) -> Array:
-    """Any array, tensor or nested list as float64, or an error that names the argument."""
+def as_float_array(value: Any, name: str, *, allow_bools: bool = True) -> Array:
+    """Any array, tensor or nested list as float64, NaN for what is masked; or an error that names the argument."""
     if hasattr(value, "detach"):  # a torch tensor, perhaps on a device or inside a graph
         value = value.detach().cpu()
-    if np.iscomplexobj(value):
-        msg = f"{name} must hold real numbers; got complex ones"
-        raise WrongType(msg)
+        value = value.double() if value.is_floating_point() else value  # NumPy has no bfloat16
     try:
-        return np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as err:
+        found = np.asarray(value)
+        _check_kind(found, name, allow_bools=allow_bools)
+        if _is_masked(value):  # asarray takes what lies beneath the mask
+            return np.asarray(value.astype(np.float64).filled(np.nan))
+        # objects are asked again: columns of nullable numbers have their own way to write gaps as NaN
+        return np.asarray(value if found.dtype.kind == "O" else found, dtype=np.float64)
+    except SmoothlimeError:
+        raise
+    except (TypeError, ValueError, RuntimeError, OverflowError) as err:
+        lengths = _lengths(value)
+        if len(lengths) > 1:
+            msg = f"{name} must have rows of one length; got rows of {lengths[0]} and of {lengths[1]} numbers"
+            raise WrongType(msg) from err
         msg = f"{name} must hold numbers; a {type(value).__name__} came that cannot be read as such: {err}"
         raise WrongType(msg) from err
+
+
+def _is_masked(value: Any) -> bool:
+    """Whether it is a masked array, without loading `numpy.ma` to ask."""
+    return isinstance(value, np.ndarray) and hasattr(value, "mask")
+
+
+def _check_kind(found: Any, name: str, *, allow_bools: bool) -> None:
+    """Refuse arrays that hold no numbers, though NumPy may read them as such."""
+    kind = found.dtype.kind
+    if kind == "c":
+        msg = f"{name} must hold real numbers; got complex ones"
+        raise WrongType(msg)
+    if kind == "b" and not allow_bools:
+        msg = f"{name} must hold numbers; got {found.tolist()!r}. Write 1.0 if that is what is meant"
+        raise WrongType(msg)
+    texts = (each for each in found.flat if isinstance(each, str | bytes)) if kind == "O" else ()
+    first = next(iter(texts), None)
+    if kind in NO_NUMBERS or first is not None:
+        what = NO_NUMBERS.get(kind, "text")
+        shown = str(next(iter(found.flat), "") if first is None else first)
+        msg = f"{name} must hold numbers; got {what} such as {shown!r}. Convert it first, by its meaning"
+        raise WrongType(msg)
+
+
+def _lengths(value: Any) -> list[int]:
+    """The different lengths of rows in a list, in the order they come in."""
+    rows = value if isinstance(value, list | tuple) else ()
+    return list(dict.fromkeys(len(each) for each in rows if isinstance(each, list | tuple | np.ndarray)))
 
 
 def check_rows(X: Any, name: str = "X", *, finite: bool = True) -> Array:
@@ -86,7 +127,7 @@ def check_fraction(value: Any, name: str) -> float:
 
 def check_number(value: Any, name: str) -> float:
     """A finite number that is not negative."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+    if isinstance(value, bool | np.complexfloating) or not isinstance(value, int | float | np.number):
         msg = f"{name} must be a number; got {value!r}"
         raise WrongType(msg)
     if not (np.isfinite(value) and value >= 0):
@@ -110,7 +151,7 @@ def check_range(value: Any, name: str = "output_range") -> tuple[float, float]:
 
 def check_choice(value: Any, name: str, choices: Collection[str]) -> str:
     """One of a few words."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
         msg = f"{name} must be one of {listed}; got {value!r}"
         raise InvalidArgument(msg)

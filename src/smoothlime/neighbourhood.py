@@ -320,7 +320,7 @@ def _positions(d: int) -> Indices:
 
 
 def _positive(value: Any, name: str, *, at_least_1d: bool = False) -> Array:
-    array = as_float_array(value, name)
+    array = as_float_array(value, name, allow_bools=False)
     if array.ndim > 1 or (at_least_1d and array.ndim == 0):
         wanted = "one number per feature" if at_least_1d else "one number, or one per feature"
         msg = f"{name} must be {wanted}; got shape {array.shape}"
@@ -335,7 +335,7 @@ def _positive(value: Any, name: str, *, at_least_1d: bool = False) -> Array:
 
 
 def _symmetric(covariance: Any) -> Array:
-    matrix = as_float_array(covariance, "covariance")
+    matrix = as_float_array(covariance, "covariance", allow_bools=False)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
         msg = f"covariance must be a square matrix (d, d); got shape {matrix.shape}"
         raise InvalidArgument(msg)

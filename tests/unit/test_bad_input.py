@@ -45,6 +45,60 @@ def test_rows_of_words():
 
 
 @pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([["1", "2"]], r"X must hold numbers; got text such as '1'\. Convert it first"),
+        (np.array([[1.0, "2"]], dtype=object), r"X must hold numbers; got text such as '2'"),
+        (np.array([b"1"]), r"X must hold numbers; got bytes"),
+        (np.array(["2020-01-02"], dtype="datetime64[D]"), r"X must hold numbers; got dates such as '2020-01-02'"),
+        (np.array([3], dtype="timedelta64[s]"), r"X must hold numbers; got spans of time"),
+        ([[1, 2], [1]], r"X must have rows of one length; got rows of 2 and of 1 numbers"),
+        ([[10**400]], r"X must hold numbers; a list came that cannot be read"),
+    ],
+)
+def test_rows_that_are_no_numbers_are_not_read_as_such(rows, message):
+    with pytest.raises(errors.WrongType, match=message):
+        sl.explain(total, rows)
+
+
+@pytest.mark.parametrize("rows", [[True, False], np.array([True, False]), [np.float32(1), 0], np.array([1, 0.0], "O")])
+def test_numbers_and_bools_of_every_kind_are_rows(rows):
+    np.testing.assert_array_equal(sl.explain(total, rows, n_samples=64).x, [[1.0, 0.0]])
+
+
+@pytest.mark.parametrize(
+    ("sigma", "message"),
+    [
+        (True, r"sigma must hold numbers; got True"),
+        ([True, False, True], r"sigma must hold numbers; got \[True, False, True\]"),
+        ("1", r"sigma must hold numbers; got text such as '1'"),
+        (["1", "1", "1"], r"sigma must hold numbers; got text such as '1'"),
+        (np.array([1, 2, 3], "timedelta64[D]"), r"sigma must hold numbers; got spans of time"),
+    ],
+)
+def test_sigma_that_is_no_number_is_not_read_as_such(sigma, message):
+    with pytest.raises(errors.WrongType, match=message):
+        sl.explain(total, X, sigma=sigma)
+
+
+def test_masked_cells_are_missing():
+    with pytest.raises(errors.InvalidArgument, match=r"X must be finite; got nan at row 0, feature 1"):
+        sl.explain(total, np.ma.array([1, 2], mask=[0, 1]))
+    seen = np.ma.array([1.0, 2.0], mask=[0, 1])
+    e = sl.explain(lambda a: a[:, 0], seen, sigma=sl.Neighbourhood(fixed=[1]), n_samples=64)
+    np.testing.assert_array_equal(e.x, [[1.0, np.nan]])
+    assert seen.data.tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "int32"])
+def test_tensors_of_every_number_type_are_rows(dtype):
+    import torch
+
+    e = sl.explain(total, torch.tensor([1.0, -2.0]).to(getattr(torch, dtype)), n_samples=64)
+    np.testing.assert_array_equal(e.x, [[1.0, -2.0]])
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"method": "shap"}, r"method must be one of 'auto', 'exact', 'smoothgrad'.*got 'shap'"),
@@ -52,6 +106,7 @@ def test_rows_of_words():
         ({"output": "logit"}, r"output must be one of 'probability', 'margin'; got 'logit'"),
         ({"method": "stein", "design": "orthogonal"}, r"'stein' cannot use design 'orthogonal'; it can use 'iid'"),
         ({"method": "differences", "design": "iid"}, r"cannot use design 'iid'; it can use only its own; leave design"),
+        ({"draws": np.ones(2)}, r"draws must be one of 'shared', 'independent'; got array"),
         ({"draws": "both"}, r"draws must be one of 'shared', 'independent'; got 'both'"),
         ({"n_samples": 0}, r"n_samples must be a whole number >= 1; got 0"),
         ({"seed": -1}, r"seed must be a whole number >= 0; got -1"),
