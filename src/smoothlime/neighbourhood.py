@@ -95,8 +95,8 @@ class Neighbourhood:
     fixed
         Features that are not perturbed and get no slope: positions, or feature names.
     columns
-        Names of the features that scale or covariance belong to, where they have any; rows must have the same, in the
-        same order. Labels of a pandas Series or data frame are taken by themselves.
+        Names of the features that sigma, scale or covariance belong to, where they have any; rows must have the same,
+        in the same order. Labels of a pandas Series or data frame are taken by themselves.
 
     Examples
     --------
@@ -136,12 +136,11 @@ class Neighbourhood:
         object.__setattr__(self, "scale", unit)
         object.__setattr__(self, "covariance", matrix)
         object.__setattr__(self, "fixed", _several(fixed))
-        labels = columns if columns is not None else _labels(scale if scale is not None else covariance)
-        object.__setattr__(self, "columns", None if labels is None else tuple(str(each) for each in labels))
-        unit_length = None if unit is None else len(unit)
-        length = unit_length if matrix is None else len(matrix)
-        if self.columns is not None and length is not None and len(self.columns) != length:
-            msg = f"columns has {len(self.columns)} names for {length} features"
+        named = {"scale": scale, "covariance": covariance, "sigma": sigma}
+        object.__setattr__(self, "columns", _agreed_columns(columns, named))
+        lengths = [len(each) for each in (unit, matrix, spread) if each is not None and each.ndim]
+        if self.columns is not None and lengths and len(self.columns) != lengths[0]:
+            msg = f"columns has {len(self.columns)} names for {lengths[0]} features"
             raise InvalidArgument(msg)
 
     @classmethod
@@ -276,12 +275,28 @@ class Neighbourhood:
         return f"Neighbourhood({', '.join(parts)})"
 
 
-def _labels(value: Any) -> Sequence[str] | None:
+def _agreed_columns(columns: Sequence[str] | None, given: dict[str, Any]) -> tuple[str, ...] | None:
+    """Names of the features, which all that has labels must have in the same order; None where nothing has any."""
+    agreed, owner = None if columns is None else tuple(str(each) for each in columns), "the neighbourhood"
+    for name, value in given.items():
+        labels = _labels(value)
+        if agreed is None:
+            agreed, owner = labels, name
+        elif labels is not None and labels != agreed:
+            msg = (
+                f"{name} is for features {', '.join(labels)}, but {owner} is for {', '.join(agreed)};"
+                " give the same ones in the same order"
+            )
+            raise InvalidArgument(msg)
+    return agreed
+
+
+def _labels(value: Any) -> tuple[str, ...] | None:
     """Names that a pandas Series or data frame gives to its entries; positions are no names."""
     labels = getattr(value, "columns", None) if hasattr(value, "columns") else getattr(value, "index", None)
     if labels is None or callable(labels) or not all(isinstance(each, str) for each in labels):
         return None
-    return list(labels)
+    return tuple(labels)
 
 
 def _spread(rows: Array) -> tuple[Array, Flags]:

@@ -261,8 +261,8 @@ def _widened(job: Job, around: Neighbourhood | None, sigma: float) -> Job:
 
 
 def _times(unit: Neighbourhood, shape: Neighbourhood, sigma: float) -> Neighbourhood:
-    """Sigma of `unit`, times σ; scales, covariance and fixed features of `shape`."""
-    return Neighbourhood(unit.sigma * float(sigma), scale=shape.scale, covariance=shape.covariance, fixed=shape.fixed)
+    """Sigma of `unit`, times σ; scales, covariance, fixed features and columns of `shape`."""
+    return dataclasses.replace(shape, sigma=unit.sigma * float(sigma))
 
 
 def _explain(job: Job, target: Target, watch: Progress) -> Explanation:

@@ -266,6 +266,8 @@ class TestNames:
             sl.Neighbourhood.from_data(data, full=True),
             sl.Neighbourhood(scale=data.std()),
             sl.Neighbourhood(covariance=data.cov()),
+            sl.Neighbourhood(data.std()),
+            data.std(),
         ]
         for around in arounds:
             with pytest.raises(InvalidArgument, match="made for columns b, a, but the rows have a, b; select the same"):
@@ -275,6 +277,25 @@ class TestNames:
                 "a",
             )
             assert sl.explain(lambda a: a[:, 0], [1.0, 2.0], sigma=around, n_samples=64).values.shape == (1, 2)
+
+    def test_a_labelled_sigma_goes_by_the_order_of_all_else(self):
+        data = pd.DataFrame({"b": [0.0, 1.0, 5.0], "a": [0.0, 100.0, 50.0]})
+        sigma = pd.Series({"a": 1.0, "b": 10.0})
+        with pytest.raises(InvalidArgument, match=r"sigma is for features a, b, but scale is for b, a; give the same"):
+            sl.Neighbourhood(sigma, scale=data.std())
+        with pytest.raises(InvalidArgument, match=r"sigma is for features a, b, but the neighbourhood is for b, a"):
+            sl.explain(lambda a: a[:, 0], data[:1], sigma=sigma, background=data)
+        assert sl.explain(lambda a: a[:, 0], data[["a", "b"]], sigma=sigma, background=data, n_samples=64).values.size
+        with pytest.raises(InvalidArgument, match="columns has 1 names for 2 features"):
+            sl.Neighbourhood([1.0, 2.0], columns=["a"])
+
+    @pytest.mark.parametrize("method", ["clime", "exact"])
+    def test_a_path_keeps_the_names_of_its_neighbourhood(self, method):
+        data = pd.DataFrame({"b": [0.0, 1.0, 5.0], "a": [0.0, 100.0, 50.0]})
+        linear = LinearRegression().fit(data[["a", "b"]], [0.0, 1.0, 2.0])
+        around = sl.Neighbourhood(scale=data.std())
+        with pytest.raises(InvalidArgument, match="made for columns b, a, but the rows have a, b"):
+            sl.sigma_path(linear, data[["a", "b"]][:1], [0.5, 1.0], neighbourhood=around, method=method)
 
     def test_a_background_that_cannot_be_used_is_called_background(self):
         rows = pd.DataFrame({"a": [1.0], "b": [2.0]})
