@@ -164,6 +164,41 @@ class TestTorch:
             e = sl.explain(network(), POINTS, target=0, method="clime", n_samples=64)
         assert np.isfinite(e.values).all()
 
+    def test_gradients_within_inference_mode_name_the_way_out(self):
+        with (
+            torch.inference_mode(),
+            pytest.raises(ModelError, match=r"inference mode is on.*Leave the `with torch\.inference_mode\(\)` block"),
+        ):
+            sl.explain(network(), POINTS, target=0, n_samples=64)
+
+    def test_no_grad_around_the_call_changes_nothing(self):
+        with torch.no_grad():
+            e = sl.explain(network(), POINTS, target=0, n_samples=64)
+        np.testing.assert_array_equal(e.values, sl.explain(network(), POINTS, target=0, n_samples=64).values)
+
+    @pytest.mark.parametrize("method", ["smoothgrad", "clime"])
+    @pytest.mark.parametrize("output", [None, "probability"])
+    @pytest.mark.parametrize(
+        ("pack", "said"),
+        [
+            (lambda out: (out, None), r"returned a tuple.*one tensor \(n,\) or \(n, k\).*such as out\[0\]$"),
+            (lambda out: {"hidden": out, "logits": out}, r"returned a dict.*such as out\['logits'\]$"),
+            (lambda out: {"score": out}, r"returned a dict.*such as out\['score'\]$"),
+            (lambda out: None, r"returned a NoneType.*returns the part to explain$"),
+        ],
+    )
+    def test_outputs_that_are_no_tensor_name_the_way_out(self, pack, said, output, method):
+        class Packing(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = network()
+
+            def forward(self, a):
+                return pack(self.inner(a))
+
+        with pytest.raises(ModelError, match=rf"^the network {said}"):
+            sl.explain(sl.as_model(Packing(), output=output), POINTS, target=0, method=method, n_samples=64)
+
     def test_a_module_with_a_predict_method_is_still_a_module(self):
         class WithPredict(torch.nn.Sequential):
             def predict(self, a):
