@@ -130,10 +130,14 @@ def check_number(value: Any, name: str) -> float:
     if isinstance(value, bool | np.complexfloating) or not isinstance(value, int | float | np.number):
         msg = f"{name} must be a number; got {value!r}"
         raise WrongType(msg)
-    if not (np.isfinite(value) and value >= 0):
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number of more than 308 digits
+        number = np.inf
+    if not (np.isfinite(number) and number >= 0):
         msg = f"{name} must be finite and >= 0; got {value!r}"
         raise InvalidArgument(msg)
-    return float(value)
+    return number
 
 
 def check_range(value: Any, name: str = "output_range") -> tuple[float, float]:

@@ -174,9 +174,26 @@ def test_a_singular_fit_names_the_way_out():
         method.finish(state, np.full(4, 2.0), factor)
 
 
-def test_a_negative_penalty_is_refused():
-    with pytest.raises(errors.InvalidArgument, match=r"ridge must be finite and >= 0; got -1"):
-        sl.CLime(ridge=-1)
+@pytest.mark.parametrize("method", [sl.CLime, sl.Lime])
+def test_a_negative_penalty_is_refused(method):
+    for ridge in (-1, np.nan, 10**400):
+        with pytest.raises(errors.InvalidArgument, match=rf"ridge must be finite and >= 0; got {ridge}"):
+            method(ridge=ridge)
+
+
+@pytest.mark.parametrize("wrong", [None, "1", True, 1j, np.complex128(1), np.ones(2), [0.1]], ids=repr)
+@pytest.mark.parametrize(
+    ("method", "setting"), [(sl.CLime, "ridge"), (sl.Lime, "ridge"), (sl.Lime, "lasso"), (sl.Lime, "features"),
+                            (sl.Lime, "kernel"), (sl.Lime, "select"), (sl.CLime, "curves"), (sl.SmoothGrad, "control"),
+                            (sl.Differences, "control")]
+)  # fmt: skip
+def test_settings_of_the_wrong_kind_are_refused_by_name(method, setting, wrong):
+    fits = [("features", None), ("kernel", None), ("curves", True)]
+    if any(setting == name and wrong is each for name, each in fits):
+        assert method(**{setting: wrong})
+        return
+    with pytest.raises(errors.SmoothlimeError, match=f"^{setting} must be .*; got "):
+        method(**{setting: wrong})
 
 
 class TestModels:
