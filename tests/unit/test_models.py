@@ -316,6 +316,8 @@ class TestFunctions:
             sl.explain("model", POINTS)
         with pytest.raises(WrongType, match="values must be a function of points"):
             sl.from_functions(values=3)
+        with pytest.raises(WrongType, match=r"values must be a function of points.*got a NoneType"):
+            sl.from_functions(values=None, gradients=len)
         with pytest.raises(InvalidArgument, match="device is for torch modules"):
             sl.as_model(len, device="cpu")
         with pytest.raises(InvalidArgument, match="output must be 'probability' or 'margin'; got 'logit'"):
