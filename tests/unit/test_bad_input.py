@@ -254,6 +254,19 @@ class TestModels:
         with pytest.raises(errors.NotDeterministic, match="the model gave two answers for row 0"):
             sl.explain(lambda a: total(a) + rng.normal(size=len(a)), X)
 
+    def test_that_are_a_little_random_are_shown_with_the_digits_that_differ(self):
+        noise = itertools.count()
+
+        def nearly(a):
+            return 0.3 + 1e-15 * next(noise) + 0 * total(a)
+
+        with pytest.raises(errors.NotDeterministic, match=r"for row 0: 0\.3 and then 0\.300000000000001\. Switch off"):
+            sl.explain(nearly, X)
+        with pytest.raises(
+            errors.NotDeterministic, match=r"two answers for row 0, output 1: 0\.3\d* and then 0\.3\d*\."
+        ):
+            sl.explain(lambda a: np.stack([a[:, 0], nearly(a)], axis=1), X, target=0)
+
     def test_that_expect_another_width(self):
         from sklearn.linear_model import LinearRegression
 
@@ -278,8 +291,9 @@ class TestMemory:
             sizes.append(len(a))
             return np.sin(a.sum(axis=1))
 
-        with pytest.warns(errors.SmallerBatches, match="going on with batches of"):
+        with pytest.warns(errors.SmallerBatches, match="going on with batches of 64 points") as warned:
             e = sl.explain(hungry, X, method="clime", n_samples=512)
+        assert len(warned) == 1  # however often they were halved on the way
         assert max(sizes) <= 100
         assert e.provenance.batch_size <= 100
         np.testing.assert_allclose(
@@ -290,10 +304,7 @@ class TestMemory:
         def hopeless(a):
             raise RuntimeError("CUDA out of memory")
 
-        with (
-            pytest.warns(errors.SmallerBatches),
-            pytest.raises(errors.ModelError, match="ran out of memory on a single point"),
-        ):
+        with pytest.raises(errors.ModelError, match="ran out of memory on a single point"):
             sl.explain(hopeless, X)
 
     def test_many_draws_fit_in_little_memory(self):
