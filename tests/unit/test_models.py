@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 import torch
 from sklearn.datasets import make_classification, make_regression
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import IsolationForest, RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.svm import LinearSVC
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC, OneClassSVM
 
 import smoothlime as sl
 from smoothlime.errors import InvalidArgument, LostPrecision, ModelError, NoGradients, WrongType
@@ -245,6 +247,17 @@ class TestEstimators:
         assert model.outputs == ("True",)
         e = sl.explain(binary, POINTS, output="margin", method="clime", n_samples=64)
         np.testing.assert_allclose(e.values, np.repeat(binary.coef_, 5, axis=0), rtol=1e-9)
+
+    @pytest.mark.parametrize("wrap", [lambda each: each, lambda each: make_pipeline(StandardScaler(), each)])
+    @pytest.mark.parametrize(
+        "detector", [IsolationForest(n_estimators=8, random_state=0), OneClassSVM()], ids=lambda e: repr(e)[:9]
+    )
+    def test_margins_of_outlier_detectors_are_decision_functions(self, detector, wrap):
+        fitted = wrap(detector).fit(X)
+        e = sl.explain(fitted, POINTS, output="margin", n_samples=64)
+        np.testing.assert_array_equal(e.prediction, fitted.decision_function(POINTS))
+        usual = sl.explain(fitted, POINTS, n_samples=64)
+        np.testing.assert_array_equal(usual.prediction, fitted.predict(POINTS))
 
     def test_regressors_are_asked_to_predict(self):
         data, y = make_regression(80, 4, random_state=0)
