@@ -98,7 +98,7 @@ def as_table(X: Any, name: str = "X") -> Table | None:
     if isinstance(X, np.ndarray | list | tuple) or hasattr(X, "detach"):
         return None
     if _is_pandas_series(X):
-        if X.dtype == object:
+        if np.dtype(object) in (X.dtype, getattr(X.dtype, "subtype", None)):  # the latter of sparse ones
             msg = (
                 f"{name} is one row of a table with columns of several types, which a Series forgets;"
                 " take it as a table of one row, as in table.iloc[[0]]"
@@ -129,7 +129,21 @@ def as_table(X: Any, name: str = "X") -> Table | None:
     if not (len(frame) and names):
         msg = f"{name} is empty: it has shape {frame.shape}; give at least one row and one column"
         raise InvalidArgument(msg)
+    frame = _dense(frame)
     return Table(frame, names, np.array([dtype.is_numeric() for dtype in frame.schema.dtypes()], dtype=np.bool_))
+
+
+def _dense(frame: Any) -> Any:
+    """The frame with sparse columns of pandas in full: narwhals knows neither their type nor their numbers."""
+    import narwhals as nw
+
+    unknown = [name for name, dtype in frame.schema.items() if dtype == nw.Unknown]
+    if not (unknown and frame.implementation.is_pandas()):
+        return frame
+    native = frame.to_native()
+    types = {name: native[name].dtype for name in unknown}
+    full = {name: dtype.subtype for name, dtype in types.items() if type(dtype).__name__ == "SparseDtype"}
+    return nw.from_native(native.astype(full), eager_only=True) if full else frame
 
 
 def _as_arrow_table(batch: Any) -> Any:

@@ -174,6 +174,38 @@ class TestFunctions:
             sl.explain(sl.testing.Linear([1.0, 0.0]), frame)
 
 
+class TestSparse:
+    """Columns that pandas keeps as sparse arrays."""
+
+    FRAME = pd.DataFrame({
+        "a": pd.arrays.SparseArray([1.0, 0.0, 3.0], fill_value=0.0),
+        "b": [1.0, 2.0, 3.0],
+        "c": pd.arrays.SparseArray([0, 0, 2]),
+        "d": pd.arrays.SparseArray([True, False, False]),
+    })  # fmt: skip
+
+    def test_their_numbers_are_perturbed_like_any_others(self):
+        table = as_table(self.FRAME)
+        assert table.not_numeric == ("d",)
+        np.testing.assert_array_equal(table.numbers()[:, :3], [[1.0, 1.0, 0.0], [0.0, 2.0, 0.0], [3.0, 3.0, 2.0]])
+        e = sl.explain(lambda t: 2 * t["a"] - t["c"] + t["d"], self.FRAME, n_samples=64)
+        np.testing.assert_allclose(e.values[:, :3], [[2.0, 0.0, -1.0]] * 3, atol=1e-9)
+        np.testing.assert_array_equal(e.prediction, [3.0, 0.0, 4.0])
+
+    def test_a_row_of_them_is_a_row(self):
+        numbers = self.FRAME[["a"]]
+        np.testing.assert_array_equal(sl.explain(lambda a: a[:, 0], numbers.iloc[2], n_samples=64).x, [[3.0]])
+        mixed = pd.Series(pd.arrays.SparseArray(np.array([1.0, "x"], dtype=object)), index=["a", "b"])
+        with pytest.raises(WrongType, match="X is one row of a table with columns of several types"):
+            sl.explain(lambda a: a[:, 0], mixed)
+
+    def test_an_estimator_fitted_on_them_is_explained(self):
+        frame = self.FRAME[["a", "c"]]
+        linear = LinearRegression().fit(frame, [0.0, 1.0, 5.0])
+        e = sl.explain(linear, frame, method="clime", background=frame, n_samples=64)
+        np.testing.assert_allclose(e.values, np.tile(linear.coef_, (3, 1)), atol=1e-9)
+
+
 class TestPrecision:
     @pytest.mark.parametrize(("dtype", "x", "sigma"), [(np.float32, 1e8, 1.0), (np.float16, 1_000.0, 0.1)])
     def test_columns_of_few_digits_that_blur_the_draws_are_reported(self, dtype, x, sigma):
