@@ -14,7 +14,7 @@ from ._parallel import in_parts, threads
 from ._types import Array, Flags, Indices, Points
 from ._validate import as_float_array, check_rows, default_names
 from .errors import InvalidArgument
-from .tables import as_table
+from .tables import agreed_columns, as_table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,7 +137,7 @@ class Neighbourhood:
         object.__setattr__(self, "covariance", matrix)
         object.__setattr__(self, "fixed", _several(fixed))
         named = {"scale": scale, "covariance": covariance, "sigma": sigma}
-        object.__setattr__(self, "columns", _agreed_columns(columns, named))
+        object.__setattr__(self, "columns", agreed_columns(columns, named))
         lengths = [len(each) for each in (unit, matrix, spread) if each is not None and each.ndim]
         if self.columns is not None and lengths and len(self.columns) != lengths[0]:
             msg = f"columns has {len(self.columns)} names for {lengths[0]} features"
@@ -273,30 +273,6 @@ class Neighbourhood:
         parts += [f"covariance={self.covariance.shape}"] if self.covariance is not None else []
         parts += [f"fixed={self.fixed}"] if self.fixed else []
         return f"Neighbourhood({', '.join(parts)})"
-
-
-def _agreed_columns(columns: Sequence[str] | None, given: dict[str, Any]) -> tuple[str, ...] | None:
-    """Names of the features, which all that has labels must have in the same order; None where nothing has any."""
-    agreed, owner = None if columns is None else tuple(str(each) for each in columns), "the neighbourhood"
-    for name, value in given.items():
-        labels = _labels(value)
-        if agreed is None:
-            agreed, owner = labels, name
-        elif labels is not None and labels != agreed:
-            msg = (
-                f"{name} is for features {', '.join(labels)}, but {owner} is for {', '.join(agreed)};"
-                " give the same ones in the same order"
-            )
-            raise InvalidArgument(msg)
-    return agreed
-
-
-def _labels(value: Any) -> tuple[str, ...] | None:
-    """Names that a pandas Series or data frame gives to its entries; positions are no names."""
-    labels = getattr(value, "columns", None) if hasattr(value, "columns") else getattr(value, "index", None)
-    if labels is None or callable(labels) or not all(isinstance(each, str) for each in labels):
-        return None
-    return tuple(labels)
 
 
 def _spread(rows: Array) -> tuple[Array, Flags]:

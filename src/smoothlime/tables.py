@@ -8,6 +8,7 @@ of those rows, whatever their type, and puts the perturbed numbers beside them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,6 +132,30 @@ def as_table(X: Any, name: str = "X") -> Table | None:
         raise InvalidArgument(msg)
     frame = _dense(frame)
     return Table(frame, names, np.array([dtype.is_numeric() for dtype in frame.schema.dtypes()], dtype=np.bool_))
+
+
+def agreed_columns(columns: Sequence[str] | None, given: dict[str, Any]) -> tuple[str, ...] | None:
+    """Names of the features, which all that has labels must have in the same order; None where nothing has any."""
+    agreed, owner = None if columns is None else tuple(str(each) for each in columns), "the neighbourhood"
+    for name, value in given.items():
+        labels = _labels(value)
+        if agreed is None:
+            agreed, owner = labels, name
+        elif labels is not None and labels != agreed:
+            msg = (
+                f"{name} is for features {', '.join(labels)}, but {owner} is for {', '.join(agreed)};"
+                " give the same ones in the same order"
+            )
+            raise InvalidArgument(msg)
+    return agreed
+
+
+def _labels(value: Any) -> tuple[str, ...] | None:
+    """Names that a pandas Series or data frame gives to its entries; positions are no names."""
+    labels = getattr(value, "columns", None) if hasattr(value, "columns") else getattr(value, "index", None)
+    if labels is None or callable(labels) or not all(isinstance(each, str) for each in labels):
+        return None
+    return tuple(labels)
 
 
 def _dense(frame: Any) -> Any:
