@@ -12,8 +12,13 @@ import numpy as np
 from ._types import Array, Indices
 from .errors import InvalidArgument, SmoothlimeError, WrongType
 
-NO_NUMBERS = {"U": "text", "T": "text", "S": "bytes", "M": "dates", "m": "spans of time"}
-"""Kinds of arrays that NumPy would turn into numbers if asked to, and what is in them."""
+TEXT, DATES, SPANS = (
+    ("text", "np.asarray({name}, dtype=float)"),
+    ("dates", "({name} - date) / np.timedelta64(1, 'D')"),
+    ("spans of time", "{name} / np.timedelta64(1, 'D')"),
+)
+NO_NUMBERS = {"U": TEXT, "T": TEXT, "S": TEXT, "M": DATES, "m": SPANS}
+"""Kinds of arrays that NumPy would turn into numbers if asked to: what is in them, and how to say what it means."""
 
 
 def as_float_array(value: Any, name: str, *, allow_bools: bool = True) -> Array:
@@ -53,19 +58,22 @@ def _check_kind(found: Any, name: str, *, allow_bools: bool) -> None:
     if kind == "b" and not allow_bools:
         msg = f"{name} must hold numbers; got {found.tolist()!r}. Write 1.0 if that is what is meant"
         raise WrongType(msg)
-    texts = (each for each in found.flat if isinstance(each, str | bytes)) if kind == "O" else ()
-    first = next(iter(texts), None)
-    if kind in NO_NUMBERS or first is not None:
-        what = NO_NUMBERS.get(kind, "text")
-        shown = str(next(iter(found.flat), "") if first is None else first)
-        msg = f"{name} must hold numbers; got {what} such as {shown!r}. Convert it first, by its meaning"
+    if kind == "O":
+        strange = (each for each in found.flat if isinstance(each, str | bytes | np.datetime64 | np.timedelta64))
+        found = np.asarray(next(strange, 0.0))
+    if found.dtype.kind in NO_NUMBERS:
+        what, way = NO_NUMBERS[found.dtype.kind]
+        shown = next((str(each) for each in found.flat), "")
+        msg = (
+            f"{name} must hold numbers; got {what} such as {shown!r}. Make numbers of it first: {way.format(name=name)}"
+        )
         raise WrongType(msg)
 
 
 def _lengths(value: Any) -> list[int]:
     """The different lengths of rows in a list, in the order they come in."""
     rows = value if isinstance(value, list | tuple) else ()
-    return list(dict.fromkeys(len(each) for each in rows if isinstance(each, list | tuple | np.ndarray)))
+    return list(dict.fromkeys(len(each) for each in rows if isinstance(each, list | tuple)))
 
 
 def check_rows(X: Any, name: str = "X", *, finite: bool = True) -> Array:

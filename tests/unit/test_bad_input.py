@@ -47,11 +47,16 @@ def test_rows_of_words():
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([["1", "2"]], r"X must hold numbers; got text such as '1'\. Convert it first"),
+        (
+            [["1", "2"]],
+            r"X must hold numbers; got text such as '1'\. Make numbers of it first: np\.asarray\(X, dtype=float\)",
+        ),
         (np.array([[1.0, "2"]], dtype=object), r"X must hold numbers; got text such as '2'"),
-        (np.array([b"1"]), r"X must hold numbers; got bytes"),
+        (np.array([b"1"]), r"X must hold numbers; got text such as"),
         (np.array(["2020-01-02"], dtype="datetime64[D]"), r"X must hold numbers; got dates such as '2020-01-02'"),
-        (np.array([3], dtype="timedelta64[s]"), r"X must hold numbers; got spans of time"),
+        (np.array([1.0, np.datetime64("2020")], dtype=object), r"X must hold numbers; got dates such as '2020'"),
+        (np.array([3], dtype="timedelta64[s]"), r"X must hold numbers; got spans of time such as '3 sec.*: X / np"),
+        (np.array([1.0, np.timedelta64(3, "D")], dtype=object), r"X must hold numbers; got spans of time"),
         ([[1, 2], [1]], r"X must have rows of one length; got rows of 2 and of 1 numbers"),
         ([[10**400]], r"X must hold numbers; a list came that cannot be read"),
     ],
