@@ -10,21 +10,70 @@ from typing import Any
 import numpy as np
 
 from ._types import Array, Indices
-from .errors import InvalidArgument, WrongType
+from .errors import InvalidArgument, SmoothlimeError, WrongType
+
+TEXT, DATES, SPANS = (
+    ("text", "np.asarray({name}, dtype=float)"),
+    ("dates", "({name} - date) / np.timedelta64(1, 'D')"),
+    ("spans of time", "{name} / np.timedelta64(1, 'D')"),
+)
+NO_NUMBERS = {"U": TEXT, "T": TEXT, "S": TEXT, "M": DATES, "m": SPANS}
+"""Kinds of arrays that NumPy would turn into numbers if asked to: what is in them, and how to say what it means."""
 
 
-def as_float_array(value: Any, name: str) -> Array:
-    """Any array, tensor or nested list as float64, or an error that names the argument."""
+def as_float_array(value: Any, name: str, *, allow_bools: bool = True) -> Array:
+    """Any array, tensor or nested list as float64, NaN for what is masked; or an error that names the argument."""
     if hasattr(value, "detach"):  # a torch tensor, perhaps on a device or inside a graph
         value = value.detach().cpu()
-    if np.iscomplexobj(value):
-        msg = f"{name} must hold real numbers; got complex ones"
-        raise WrongType(msg)
+        value = value.double() if value.is_floating_point() else value  # NumPy has no bfloat16
     try:
-        return np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as err:
+        found = np.asarray(value)
+        _check_kind(found, name, allow_bools=allow_bools)
+        if _is_masked(value):  # asarray takes what lies beneath the mask
+            return np.asarray(value.astype(np.float64).filled(np.nan))
+        # objects are asked again: columns of nullable numbers have their own way to write gaps as NaN
+        return np.asarray(value if found.dtype.kind == "O" else found, dtype=np.float64)
+    except SmoothlimeError:
+        raise
+    except (TypeError, ValueError, RuntimeError, OverflowError) as err:
+        lengths = _lengths(value)
+        if len(lengths) > 1:
+            msg = f"{name} must have rows of one length; got rows of {lengths[0]} and of {lengths[1]} numbers"
+            raise WrongType(msg) from err
         msg = f"{name} must hold numbers; a {type(value).__name__} came that cannot be read as such: {err}"
         raise WrongType(msg) from err
+
+
+def _is_masked(value: Any) -> bool:
+    """Whether it is a masked array, without loading `numpy.ma` to ask."""
+    return isinstance(value, np.ndarray) and hasattr(value, "mask")
+
+
+def _check_kind(found: Any, name: str, *, allow_bools: bool) -> None:
+    """Refuse arrays that hold no numbers, though NumPy may read them as such."""
+    kind = found.dtype.kind
+    if kind == "c":
+        msg = f"{name} must hold real numbers; got complex ones"
+        raise WrongType(msg)
+    if kind == "b" and not allow_bools:
+        msg = f"{name} must hold numbers; got {found.tolist()!r}. Write 1.0 if that is what is meant"
+        raise WrongType(msg)
+    if kind == "O":
+        strange = (each for each in found.flat if isinstance(each, str | bytes | np.datetime64 | np.timedelta64))
+        found = np.asarray(next(strange, 0.0))
+    if found.dtype.kind in NO_NUMBERS:
+        what, way = NO_NUMBERS[found.dtype.kind]
+        shown = next((str(each) for each in found.flat), "")
+        msg = (
+            f"{name} must hold numbers; got {what} such as {shown!r}. Make numbers of it first: {way.format(name=name)}"
+        )
+        raise WrongType(msg)
+
+
+def _lengths(value: Any) -> list[int]:
+    """The different lengths of rows in a list, in the order they come in."""
+    rows = value if isinstance(value, list | tuple) else ()
+    return list(dict.fromkeys(len(each) for each in rows if isinstance(each, list | tuple)))
 
 
 def check_rows(X: Any, name: str = "X", *, finite: bool = True) -> Array:
@@ -98,13 +147,17 @@ def check_fraction(value: Any, name: str) -> float:
 
 def check_number(value: Any, name: str) -> float:
     """A finite number that is not negative."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+    if isinstance(value, bool | np.complexfloating) or not isinstance(value, int | float | np.number):
         msg = f"{name} must be a number; got {value!r}"
         raise WrongType(msg)
-    if not (np.isfinite(value) and value >= 0):
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number of more than 308 digits
+        number = np.inf
+    if not (np.isfinite(number) and number >= 0):
         msg = f"{name} must be finite and >= 0; got {value!r}"
         raise InvalidArgument(msg)
-    return float(value)
+    return number
 
 
 def check_range(value: Any, name: str = "output_range") -> tuple[float, float]:
@@ -122,7 +175,7 @@ def check_range(value: Any, name: str = "output_range") -> tuple[float, float]:
 
 def check_choice(value: Any, name: str, choices: Collection[str]) -> str:
     """One of a few words."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
         msg = f"{name} must be one of {listed}; got {value!r}"
         raise InvalidArgument(msg)

@@ -83,7 +83,8 @@ def explain(
     target
         Output position or name; `"predicted"` for each row's own top class; `{"a": 1, "b": -1}` for a contrast.
     output
-        For classifiers: explain the probability or the margin. Functions and torch modules are taken as they are.
+        For classifiers: explain the probability or the margin. The margin of an outlier detector is its score, without
+        which its predictions are explained. Functions and torch modules are taken as they are.
     n_samples
         A fixed number of draws per row, rounded up to whole blocks of the design: for `"aligned"`, which `"auto"`
         mostly takes from 64 or 256 on, and `"sobol"` to a power of two (257 to 512), from 16 and 8 on. The result's

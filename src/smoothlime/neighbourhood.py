@@ -14,7 +14,7 @@ from ._parallel import in_parts, threads
 from ._types import Array, Flags, Indices, Points
 from ._validate import as_float_array, check_rows, default_names
 from .errors import InvalidArgument
-from .tables import as_table
+from .tables import agreed_columns, as_table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,8 +95,8 @@ class Neighbourhood:
     fixed
         Features that are not perturbed and get no slope: positions, or feature names.
     columns
-        Names of the features that scale or covariance belong to, where they have any; rows must have the same, in the
-        same order. Labels of a pandas Series or data frame are taken by themselves.
+        Names of the features that sigma, scale or covariance belong to, where they have any; rows must have the same,
+        in the same order. Labels of a pandas Series or data frame are taken by themselves.
 
     Examples
     --------
@@ -136,12 +136,11 @@ class Neighbourhood:
         object.__setattr__(self, "scale", unit)
         object.__setattr__(self, "covariance", matrix)
         object.__setattr__(self, "fixed", _several(fixed))
-        labels = columns if columns is not None else _labels(scale if scale is not None else covariance)
-        object.__setattr__(self, "columns", None if labels is None else tuple(str(each) for each in labels))
-        unit_length = None if unit is None else len(unit)
-        length = unit_length if matrix is None else len(matrix)
-        if self.columns is not None and length is not None and len(self.columns) != length:
-            msg = f"columns has {len(self.columns)} names for {length} features"
+        named = {"scale": scale, "covariance": covariance, "sigma": sigma}
+        object.__setattr__(self, "columns", agreed_columns(columns, named))
+        lengths = [len(each) for each in (unit, matrix, spread) if each is not None and each.ndim]
+        if self.columns is not None and lengths and len(self.columns) != lengths[0]:
+            msg = f"columns has {len(self.columns)} names for {lengths[0]} features"
             raise InvalidArgument(msg)
 
     @classmethod
@@ -276,14 +275,6 @@ class Neighbourhood:
         return f"Neighbourhood({', '.join(parts)})"
 
 
-def _labels(value: Any) -> Sequence[str] | None:
-    """Names that a pandas Series or data frame gives to its entries; positions are no names."""
-    labels = getattr(value, "columns", None) if hasattr(value, "columns") else getattr(value, "index", None)
-    if labels is None or callable(labels) or not all(isinstance(each, str) for each in labels):
-        return None
-    return list(labels)
-
-
 def _spread(rows: Array) -> tuple[Array, Flags]:
     """Standard deviation of each column (d,), 1 where it has none, and which columns those are; NaN do not count."""
     known = np.isfinite(rows)
@@ -320,7 +311,7 @@ def _positions(d: int) -> Indices:
 
 
 def _positive(value: Any, name: str, *, at_least_1d: bool = False) -> Array:
-    array = as_float_array(value, name)
+    array = as_float_array(value, name, allow_bools=False)
     if array.ndim > 1 or (at_least_1d and array.ndim == 0):
         wanted = "one number per feature" if at_least_1d else "one number, or one per feature"
         msg = f"{name} must be {wanted}; got shape {array.shape}"
@@ -335,7 +326,7 @@ def _positive(value: Any, name: str, *, at_least_1d: bool = False) -> Array:
 
 
 def _symmetric(covariance: Any) -> Array:
-    matrix = as_float_array(covariance, "covariance")
+    matrix = as_float_array(covariance, "covariance", allow_bools=False)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
         msg = f"covariance must be a square matrix (d, d); got shape {matrix.shape}"
         raise InvalidArgument(msg)

@@ -261,8 +261,8 @@ def _widened(job: Job, around: Neighbourhood | None, sigma: float) -> Job:
 
 
 def _times(unit: Neighbourhood, shape: Neighbourhood, sigma: float) -> Neighbourhood:
-    """Sigma of `unit`, times σ; scales, covariance and fixed features of `shape`."""
-    return Neighbourhood(unit.sigma * float(sigma), scale=shape.scale, covariance=shape.covariance, fixed=shape.fixed)
+    """Sigma of `unit`, times σ; scales, covariance, fixed features and columns of `shape`."""
+    return dataclasses.replace(shape, sigma=unit.sigma * float(sigma))
 
 
 def _explain(job: Job, target: Target, watch: Progress) -> Explanation:
@@ -273,7 +273,7 @@ def _explain(job: Job, target: Target, watch: Progress) -> Explanation:
 
 
 def _check_sigmas(sigmas: Any) -> Array:
-    given = as_float_array(sigmas, "sigmas")
+    given = as_float_array(sigmas, "sigmas", allow_bools=False)
     if given.ndim != 1 or not given.size:
         msg = f"sigmas must be a list of one standard deviation or more, as in [0.1, 0.3, 1]; got shape {given.shape}"
         raise InvalidArgument(msg)

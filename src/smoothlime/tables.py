@@ -8,6 +8,7 @@ of those rows, whatever their type, and puts the perturbed numbers beside them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,7 +99,7 @@ def as_table(X: Any, name: str = "X") -> Table | None:
     if isinstance(X, np.ndarray | list | tuple) or hasattr(X, "detach"):
         return None
     if _is_pandas_series(X):
-        if X.dtype == object:
+        if np.dtype(object) in (X.dtype, getattr(X.dtype, "subtype", None)):  # the latter of sparse ones
             msg = (
                 f"{name} is one row of a table with columns of several types, which a Series forgets;"
                 " take it as a table of one row, as in table.iloc[[0]]"
@@ -129,7 +130,45 @@ def as_table(X: Any, name: str = "X") -> Table | None:
     if not (len(frame) and names):
         msg = f"{name} is empty: it has shape {frame.shape}; give at least one row and one column"
         raise InvalidArgument(msg)
+    frame = _dense(frame)
     return Table(frame, names, np.array([dtype.is_numeric() for dtype in frame.schema.dtypes()], dtype=np.bool_))
+
+
+def agreed_columns(columns: Sequence[str] | None, given: dict[str, Any]) -> tuple[str, ...] | None:
+    """Names of the features, which all that has labels must have in the same order; None where nothing has any."""
+    agreed, owner = None if columns is None else tuple(str(each) for each in columns), "the neighbourhood"
+    for name, value in given.items():
+        labels = _labels(value)
+        if agreed is None:
+            agreed, owner = labels, name
+        elif labels is not None and labels != agreed:
+            msg = (
+                f"{name} is for features {', '.join(labels)}, but {owner} is for {', '.join(agreed)};"
+                " give the same ones in the same order"
+            )
+            raise InvalidArgument(msg)
+    return agreed
+
+
+def _labels(value: Any) -> tuple[str, ...] | None:
+    """Names that a pandas Series or data frame gives to its entries; positions are no names."""
+    labels = getattr(value, "columns", None) if hasattr(value, "columns") else getattr(value, "index", None)
+    if labels is None or callable(labels) or not all(isinstance(each, str) for each in labels):
+        return None
+    return tuple(labels)
+
+
+def _dense(frame: Any) -> Any:
+    """The frame with sparse columns of pandas in full: narwhals knows neither their type nor their numbers."""
+    import narwhals as nw
+
+    unknown = [name for name, dtype in frame.schema.items() if dtype == nw.Unknown]
+    if not (unknown and frame.implementation.is_pandas()):
+        return frame
+    native = frame.to_native()
+    types = {name: native[name].dtype for name in unknown}
+    full = {name: dtype.subtype for name, dtype in types.items() if type(dtype).__name__ == "SparseDtype"}
+    return nw.from_native(native.astype(full), eager_only=True) if full else frame
 
 
 def _as_arrow_table(batch: Any) -> Any:

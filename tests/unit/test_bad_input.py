@@ -45,6 +45,65 @@ def test_rows_of_words():
 
 
 @pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (
+            [["1", "2"]],
+            r"X must hold numbers; got text such as '1'\. Make numbers of it first: np\.asarray\(X, dtype=float\)",
+        ),
+        (np.array([[1.0, "2"]], dtype=object), r"X must hold numbers; got text such as '2'"),
+        (np.array([b"1"]), r"X must hold numbers; got text such as"),
+        (np.array(["2020-01-02"], dtype="datetime64[D]"), r"X must hold numbers; got dates such as '2020-01-02'"),
+        (np.array([1.0, np.datetime64("2020")], dtype=object), r"X must hold numbers; got dates such as '2020'"),
+        (np.array([3], dtype="timedelta64[s]"), r"X must hold numbers; got spans of time such as '3 sec.*: X / np"),
+        (np.array([1.0, np.timedelta64(3, "D")], dtype=object), r"X must hold numbers; got spans of time"),
+        ([[1, 2], [1]], r"X must have rows of one length; got rows of 2 and of 1 numbers"),
+        ([[10**400]], r"X must hold numbers; a list came that cannot be read"),
+    ],
+)
+def test_rows_that_are_no_numbers_are_not_read_as_such(rows, message):
+    with pytest.raises(errors.WrongType, match=message):
+        sl.explain(total, rows)
+
+
+@pytest.mark.parametrize("rows", [[True, False], np.array([True, False]), [np.float32(1), 0], np.array([1, 0.0], "O")])
+def test_numbers_and_bools_of_every_kind_are_rows(rows):
+    np.testing.assert_array_equal(sl.explain(total, rows, n_samples=64).x, [[1.0, 0.0]])
+
+
+@pytest.mark.parametrize(
+    ("sigma", "message"),
+    [
+        (True, r"sigma must hold numbers; got True"),
+        ([True, False, True], r"sigma must hold numbers; got \[True, False, True\]"),
+        ("1", r"sigma must hold numbers; got text such as '1'"),
+        (["1", "1", "1"], r"sigma must hold numbers; got text such as '1'"),
+        (np.array([1, 2, 3], "timedelta64[D]"), r"sigma must hold numbers; got spans of time"),
+    ],
+)
+def test_sigma_that_is_no_number_is_not_read_as_such(sigma, message):
+    with pytest.raises(errors.WrongType, match=message):
+        sl.explain(total, X, sigma=sigma)
+
+
+def test_masked_cells_are_missing():
+    with pytest.raises(errors.InvalidArgument, match=r"X must be finite; got nan at row 0, feature 1"):
+        sl.explain(total, np.ma.array([1, 2], mask=[0, 1]))
+    seen = np.ma.array([1.0, 2.0], mask=[0, 1])
+    e = sl.explain(lambda a: a[:, 0], seen, sigma=sl.Neighbourhood(fixed=[1]), n_samples=64)
+    np.testing.assert_array_equal(e.x, [[1.0, np.nan]])
+    assert seen.data.tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "int32"])
+def test_tensors_of_every_number_type_are_rows(dtype):
+    import torch
+
+    e = sl.explain(total, torch.tensor([1.0, -2.0]).to(getattr(torch, dtype)), n_samples=64)
+    np.testing.assert_array_equal(e.x, [[1.0, -2.0]])
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"method": "shap"}, r"method must be one of 'auto', 'exact', 'smoothgrad'.*got 'shap'"),
@@ -52,6 +111,7 @@ def test_rows_of_words():
         ({"output": "logit"}, r"output must be one of 'probability', 'margin'; got 'logit'"),
         ({"method": "stein", "design": "orthogonal"}, r"'stein' cannot use design 'orthogonal'; it can use 'iid'"),
         ({"method": "differences", "design": "iid"}, r"cannot use design 'iid'; it can use only its own; leave design"),
+        ({"draws": np.ones(2)}, r"draws must be one of 'shared', 'independent'; got array"),
         ({"draws": "both"}, r"draws must be one of 'shared', 'independent'; got 'both'"),
         ({"n_samples": 0}, r"n_samples must be a whole number >= 1; got 0"),
         ({"seed": -1}, r"seed must be a whole number >= 0; got -1"),
@@ -119,9 +179,26 @@ def test_a_singular_fit_names_the_way_out():
         method.finish(state, np.full(4, 2.0), factor)
 
 
-def test_a_negative_penalty_is_refused():
-    with pytest.raises(errors.InvalidArgument, match=r"ridge must be finite and >= 0; got -1"):
-        sl.CLime(ridge=-1)
+@pytest.mark.parametrize("method", [sl.CLime, sl.Lime])
+def test_a_negative_penalty_is_refused(method):
+    for ridge in (-1, np.nan, 10**400):
+        with pytest.raises(errors.InvalidArgument, match=rf"ridge must be finite and >= 0; got {ridge}"):
+            method(ridge=ridge)
+
+
+@pytest.mark.parametrize("wrong", [None, "1", True, 1j, np.complex128(1), np.ones(2), [0.1]], ids=repr)
+@pytest.mark.parametrize(
+    ("method", "setting"), [(sl.CLime, "ridge"), (sl.Lime, "ridge"), (sl.Lime, "lasso"), (sl.Lime, "features"),
+                            (sl.Lime, "kernel"), (sl.Lime, "select"), (sl.CLime, "curves"), (sl.SmoothGrad, "control"),
+                            (sl.Differences, "control")]
+)  # fmt: skip
+def test_settings_of_the_wrong_kind_are_refused_by_name(method, setting, wrong):
+    fits = [("features", None), ("kernel", None), ("curves", True)]
+    if any(setting == name and wrong is each for name, each in fits):
+        assert method(**{setting: wrong})
+        return
+    with pytest.raises(errors.SmoothlimeError, match=f"^{setting} must be .*; got "):
+        method(**{setting: wrong})
 
 
 class TestModels:
@@ -182,6 +259,19 @@ class TestModels:
         with pytest.raises(errors.NotDeterministic, match="the model gave two answers for row 0"):
             sl.explain(lambda a: total(a) + rng.normal(size=len(a)), X)
 
+    def test_that_are_a_little_random_are_shown_with_the_digits_that_differ(self):
+        noise = itertools.count()
+
+        def nearly(a):
+            return 0.3 + 1e-15 * next(noise) + 0 * total(a)
+
+        with pytest.raises(errors.NotDeterministic, match=r"for row 0: 0\.3 and then 0\.300000000000001\. Switch off"):
+            sl.explain(nearly, X)
+        with pytest.raises(
+            errors.NotDeterministic, match=r"two answers for row 0, output 1: 0\.3\d* and then 0\.3\d*\."
+        ):
+            sl.explain(lambda a: np.stack([a[:, 0], nearly(a)], axis=1), X, target=0)
+
     def test_that_expect_another_width(self):
         from sklearn.linear_model import LinearRegression
 
@@ -206,8 +296,9 @@ class TestMemory:
             sizes.append(len(a))
             return np.sin(a.sum(axis=1))
 
-        with pytest.warns(errors.SmallerBatches, match="going on with batches of"):
+        with pytest.warns(errors.SmallerBatches, match="going on with batches of 64 points") as warned:
             e = sl.explain(hungry, X, method="clime", n_samples=512)
+        assert len(warned) == 1  # however often they were halved on the way
         assert max(sizes) <= 100
         assert e.provenance.batch_size <= 100
         np.testing.assert_allclose(
@@ -218,10 +309,7 @@ class TestMemory:
         def hopeless(a):
             raise RuntimeError("CUDA out of memory")
 
-        with (
-            pytest.warns(errors.SmallerBatches),
-            pytest.raises(errors.ModelError, match="ran out of memory on a single point"),
-        ):
+        with pytest.raises(errors.ModelError, match="ran out of memory on a single point"):
             sl.explain(hopeless, X)
 
     def test_many_draws_fit_in_little_memory(self):

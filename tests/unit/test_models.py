@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 import torch
 from sklearn.datasets import make_classification, make_regression
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import IsolationForest, RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.svm import LinearSVC
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC, OneClassSVM
 
 import smoothlime as sl
 from smoothlime.errors import InvalidArgument, LostPrecision, ModelError, NoGradients, WrongType
@@ -164,6 +166,41 @@ class TestTorch:
             e = sl.explain(network(), POINTS, target=0, method="clime", n_samples=64)
         assert np.isfinite(e.values).all()
 
+    def test_gradients_within_inference_mode_name_the_way_out(self):
+        with (
+            torch.inference_mode(),
+            pytest.raises(ModelError, match=r"inference mode is on.*Leave the `with torch\.inference_mode\(\)` block"),
+        ):
+            sl.explain(network(), POINTS, target=0, n_samples=64)
+
+    def test_no_grad_around_the_call_changes_nothing(self):
+        with torch.no_grad():
+            e = sl.explain(network(), POINTS, target=0, n_samples=64)
+        np.testing.assert_array_equal(e.values, sl.explain(network(), POINTS, target=0, n_samples=64).values)
+
+    @pytest.mark.parametrize("method", ["smoothgrad", "clime"])
+    @pytest.mark.parametrize("output", [None, "probability"])
+    @pytest.mark.parametrize(
+        ("pack", "said"),
+        [
+            (lambda out: (out, None), r"returned a tuple.*one tensor \(n,\) or \(n, k\).*such as out\[0\]$"),
+            (lambda out: {"hidden": out, "logits": out}, r"returned a dict.*such as out\['logits'\]$"),
+            (lambda out: {"score": out}, r"returned a dict.*such as out\['score'\]$"),
+            (lambda out: None, r"returned a NoneType.*returns the part to explain$"),
+        ],
+    )
+    def test_outputs_that_are_no_tensor_name_the_way_out(self, pack, said, output, method):
+        class Packing(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = network()
+
+            def forward(self, a):
+                return pack(self.inner(a))
+
+        with pytest.raises(ModelError, match=rf"^the network {said}"):
+            sl.explain(sl.as_model(Packing(), output=output), POINTS, target=0, method=method, n_samples=64)
+
     def test_a_module_with_a_predict_method_is_still_a_module(self):
         class WithPredict(torch.nn.Sequential):
             def predict(self, a):
@@ -210,6 +247,17 @@ class TestEstimators:
         assert model.outputs == ("True",)
         e = sl.explain(binary, POINTS, output="margin", method="clime", n_samples=64)
         np.testing.assert_allclose(e.values, np.repeat(binary.coef_, 5, axis=0), rtol=1e-9)
+
+    @pytest.mark.parametrize("wrap", [lambda each: each, lambda each: make_pipeline(StandardScaler(), each)])
+    @pytest.mark.parametrize(
+        "detector", [IsolationForest(n_estimators=8, random_state=0), OneClassSVM()], ids=lambda e: repr(e)[:9]
+    )
+    def test_margins_of_outlier_detectors_are_decision_functions(self, detector, wrap):
+        fitted = wrap(detector).fit(X)
+        e = sl.explain(fitted, POINTS, output="margin", n_samples=64)
+        np.testing.assert_array_equal(e.prediction, fitted.decision_function(POINTS))
+        usual = sl.explain(fitted, POINTS, n_samples=64)
+        np.testing.assert_array_equal(usual.prediction, fitted.predict(POINTS))
 
     def test_regressors_are_asked_to_predict(self):
         data, y = make_regression(80, 4, random_state=0)
@@ -281,6 +329,8 @@ class TestFunctions:
             sl.explain("model", POINTS)
         with pytest.raises(WrongType, match="values must be a function of points"):
             sl.from_functions(values=3)
+        with pytest.raises(WrongType, match=r"values must be a function of points.*got a NoneType"):
+            sl.from_functions(values=None, gradients=len)
         with pytest.raises(InvalidArgument, match="device is for torch modules"):
             sl.as_model(len, device="cpu")
         with pytest.raises(InvalidArgument, match="output must be 'probability' or 'margin'; got 'logit'"):

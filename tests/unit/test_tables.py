@@ -174,6 +174,38 @@ class TestFunctions:
             sl.explain(sl.testing.Linear([1.0, 0.0]), frame)
 
 
+class TestSparse:
+    """Columns that pandas keeps as sparse arrays."""
+
+    FRAME = pd.DataFrame({
+        "a": pd.arrays.SparseArray([1.0, 0.0, 3.0], fill_value=0.0),
+        "b": [1.0, 2.0, 3.0],
+        "c": pd.arrays.SparseArray([0, 0, 2]),
+        "d": pd.arrays.SparseArray([True, False, False]),
+    })  # fmt: skip
+
+    def test_their_numbers_are_perturbed_like_any_others(self):
+        table = as_table(self.FRAME)
+        assert table.not_numeric == ("d",)
+        np.testing.assert_array_equal(table.numbers()[:, :3], [[1.0, 1.0, 0.0], [0.0, 2.0, 0.0], [3.0, 3.0, 2.0]])
+        e = sl.explain(lambda t: 2 * t["a"] - t["c"] + t["d"], self.FRAME, n_samples=64)
+        np.testing.assert_allclose(e.values[:, :3], [[2.0, 0.0, -1.0]] * 3, atol=1e-9)
+        np.testing.assert_array_equal(e.prediction, [3.0, 0.0, 4.0])
+
+    def test_a_row_of_them_is_a_row(self):
+        numbers = self.FRAME[["a"]]
+        np.testing.assert_array_equal(sl.explain(lambda a: a[:, 0], numbers.iloc[2], n_samples=64).x, [[3.0]])
+        mixed = pd.Series(pd.arrays.SparseArray(np.array([1.0, "x"], dtype=object)), index=["a", "b"])
+        with pytest.raises(WrongType, match="X is one row of a table with columns of several types"):
+            sl.explain(lambda a: a[:, 0], mixed)
+
+    def test_an_estimator_fitted_on_them_is_explained(self):
+        frame = self.FRAME[["a", "c"]]
+        linear = LinearRegression().fit(frame, [0.0, 1.0, 5.0])
+        e = sl.explain(linear, frame, method="clime", background=frame, n_samples=64)
+        np.testing.assert_allclose(e.values, np.tile(linear.coef_, (3, 1)), atol=1e-9)
+
+
 class TestPrecision:
     @pytest.mark.parametrize(("dtype", "x", "sigma"), [(np.float32, 1e8, 1.0), (np.float16, 1_000.0, 0.1)])
     def test_columns_of_few_digits_that_blur_the_draws_are_reported(self, dtype, x, sigma):
@@ -266,6 +298,8 @@ class TestNames:
             sl.Neighbourhood.from_data(data, full=True),
             sl.Neighbourhood(scale=data.std()),
             sl.Neighbourhood(covariance=data.cov()),
+            sl.Neighbourhood(data.std()),
+            data.std(),
         ]
         for around in arounds:
             with pytest.raises(InvalidArgument, match="made for columns 'b', 'a', but the rows have 'a', 'b'; select"):
@@ -275,6 +309,25 @@ class TestNames:
                 "a",
             )
             assert sl.explain(lambda a: a[:, 0], [1.0, 2.0], sigma=around, n_samples=64).values.shape == (1, 2)
+
+    def test_a_labelled_sigma_goes_by_the_order_of_all_else(self):
+        data = pd.DataFrame({"b": [0.0, 1.0, 5.0], "a": [0.0, 100.0, 50.0]})
+        sigma = pd.Series({"a": 1.0, "b": 10.0})
+        with pytest.raises(InvalidArgument, match=r"sigma is for features a, b, but scale is for b, a; give the same"):
+            sl.Neighbourhood(sigma, scale=data.std())
+        with pytest.raises(InvalidArgument, match=r"sigma is for features a, b, but the neighbourhood is for b, a"):
+            sl.explain(lambda a: a[:, 0], data[:1], sigma=sigma, background=data)
+        assert sl.explain(lambda a: a[:, 0], data[["a", "b"]], sigma=sigma, background=data, n_samples=64).values.size
+        with pytest.raises(InvalidArgument, match="columns has 1 names for 2 features"):
+            sl.Neighbourhood([1.0, 2.0], columns=["a"])
+
+    @pytest.mark.parametrize("method", ["clime", "exact"])
+    def test_a_path_keeps_the_names_of_its_neighbourhood(self, method):
+        data = pd.DataFrame({"b": [0.0, 1.0, 5.0], "a": [0.0, 100.0, 50.0]})
+        linear = LinearRegression().fit(data[["a", "b"]], [0.0, 1.0, 2.0])
+        around = sl.Neighbourhood(scale=data.std())
+        with pytest.raises(InvalidArgument, match="made for columns b, a, but the rows have a, b"):
+            sl.sigma_path(linear, data[["a", "b"]][:1], [0.5, 1.0], neighbourhood=around, method=method)
 
     def test_a_background_that_cannot_be_used_is_called_background(self):
         rows = pd.DataFrame({"a": [1.0], "b": [2.0]})

@@ -139,6 +139,28 @@ class TestDevice:
         e = explain(sl.as_model(network(), device="cpu"))
         np.testing.assert_array_equal(e.values, explain(network()).values)
 
+    @pytest.mark.parametrize("device", ["foo", "cuda:99", 3.5, "hpu", ""])
+    def test_a_device_that_is_not_here_is_refused_by_name(self, device):
+        with pytest.raises(
+            InvalidArgument, match=rf"device must be one that torch can use here \('cpu'.*\); got {device!r}$"
+        ):
+            sl.as_model(network(), device=device)
+
+    def test_a_device_that_is_full_is_not_said_to_be_missing(self, monkeypatch):
+        def full(*_, **__):
+            raise RuntimeError("CUDA error: out of memory")
+
+        monkeypatch.setattr(torch, "empty", full)
+        with pytest.raises(RuntimeError, match="CUDA error: out of memory"):
+            sl.as_model(torch.nn.Tanh(), device="cpu")
+
+    def test_devices_that_are_here_are_listed(self, monkeypatch):
+        net = network()
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+        monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+        with pytest.raises(InvalidArgument, match=r"\('cpu', 'cuda:0', 'cuda:1', 'mps'\); got 'foo'"):
+            sl.as_model(net, device="foo")
+
     def test_graphics_cards_are_given_more_points_at_once(self, monkeypatch):
         model = sl.as_model(network())
         assert (model.batch_bytes, model.held_bytes, model.is_apart) == (DENSE_BATCH_BYTES, None, False)

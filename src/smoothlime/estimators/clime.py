@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-import numpy as np
-
 from .._types import Array
+from .._validate import check_number
 from ..errors import InvalidArgument
 from ..neighbourhood import Factor
 from .base import Batch, Estimate, GroupedDraws, Rows
@@ -46,11 +45,8 @@ class CLime:
         if not isinstance(self.curves, bool):
             msg = f"curves must be True or False; got {self.curves!r}"
             raise InvalidArgument(msg)
-        if self.curves and self.ridge:
+        if check_number(self.ridge, "ridge") and self.curves:
             msg = f"curves are fitted without a penalty; got ridge={self.ridge!r}. Leave one of the two out"
-            raise InvalidArgument(msg)
-        if not (np.isfinite(self.ridge) and self.ridge >= 0):
-            msg = f"ridge must be finite and >= 0; got {self.ridge!r}"
             raise InvalidArgument(msg)
 
     def fewest(self, d: int, *, is_paired: bool) -> int:

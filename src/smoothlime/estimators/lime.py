@@ -267,7 +267,7 @@ def _called(kernel: Kernel, distances: Array) -> Array:
 def _check_kernel(kernel: Any) -> None:
     if kernel is None or callable(kernel) or (isinstance(kernel, str) and kernel == "auto"):
         return
-    if isinstance(kernel, bool) or not isinstance(kernel, str | int | float | np.number):
+    if isinstance(kernel, bool | np.complexfloating) or not isinstance(kernel, str | int | float | np.number):
         msg = f"kernel must be 'auto', None, a width or a function of distances; got {kernel!r}"
         raise WrongType(msg)
     if isinstance(kernel, str) or not (np.isfinite(kernel) and kernel > 0):

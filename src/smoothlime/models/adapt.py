@@ -32,8 +32,8 @@ def as_model(
         Model already.
     output
         `None`: a torch module's outputs as they come, a classifier's probabilities. `"probability"` puts a
-        softmax on a torch module's logits (a sigmoid where there is one). `"margin"` takes a classifier's
-        `decision_function`.
+        softmax on a torch module's logits (a sigmoid where there is one). `"margin"` takes the
+        `decision_function` of a classifier or an outlier detector.
     outputs
         Names of the outputs of a function or a torch module; classifiers bring theirs.
     takes

@@ -107,7 +107,7 @@ def from_functions(
     (2, 1)
     """
     for name, given in (("values", values), ("gradients", gradients)):
-        if given is not None and not callable(given):
+        if not callable(given) and not (name == "gradients" and given is None):
             msg = f"{name} must be a function of points (n, d); got a {type(given).__name__}"
             raise WrongType(msg)
     names = None if feature_names is None else tuple(str(each) for each in feature_names)

@@ -87,8 +87,11 @@ class Evaluation:
         differs = np.flatnonzero((again != values).any(axis=1))
         if len(differs):
             row = int(differs[0])
+            output = int(np.flatnonzero(again[row] != values[row])[0])
+            named = f", output {output}" if values.shape[1] > 1 else ""
+            first, second = float(values[row, output]), float(again[row, output])  # with all their digits
             msg = (
-                f"the model gave two answers for {where(row)}: {values[row]} and then {again[row]}. Switch off what is"
+                f"the model gave two answers for {where(row)}{named}: {first!r} and then {second!r}. Switch off what is"
                 " random in it (dropout, sampling, test-time augmentation), or fix its seed inside the call"
             )
             raise NotDeterministic(msg)
@@ -117,7 +120,7 @@ class Evaluation:
     def answers(self, ask: Callable[[slice], Any], n: int) -> list[Any]:
         """Answers for n points in parts of at most `batch_size`, which is halved where memory runs out."""
         answers: list[Any] = []
-        start = 0
+        start, size_before = 0, self.batch_size
         while start < n:
             part = slice(start, min(n, start + self.batch_size))
             try:
@@ -134,6 +137,9 @@ class Evaluation:
                 self._halve(err)
                 continue
             start = part.stop
+        if self.batch_size < size_before:
+            msg = f"the model ran out of memory; going on with batches of {self.batch_size} points"
+            warnings.warn(msg, SmallerBatches, stacklevel=2)
         return answers
 
     def _halve(self, err: BaseException) -> None:
@@ -141,8 +147,6 @@ class Evaluation:
             msg = f"the model ran out of memory on a single point: {err}"
             raise ModelError(msg) from err
         self.batch_size //= 2
-        msg = f"the model ran out of memory; going on with batches of {self.batch_size} points"
-        warnings.warn(msg, SmallerBatches, stacklevel=2)
 
     def checked(self, values: Any, n: int, where: Where) -> Array:
         """Outputs (n, k) as float64, finite and as many as ever."""

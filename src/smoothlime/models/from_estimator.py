@@ -46,7 +46,10 @@ class EstimatorModel:
 
 
 def from_estimator(estimator: Any, *, output: str, feature_names: tuple[str, ...] | None) -> EstimatorModel:
-    """Adapter for a fitted estimator; classifiers by probability or margin, all else by `predict`."""
+    """Adapter for a fitted estimator; classifiers by probability or margin, all else by `predict`.
+
+    Outlier detectors predict ±1; their margin is the score behind it.
+    """
     names = feature_names
     if names is None:
         names = _names_in(estimator)
@@ -56,7 +59,8 @@ def from_estimator(estimator: Any, *, output: str, feature_names: tuple[str, ...
         if hasattr(estimator, "predict_proba") and not hasattr(estimator, "n_features_in_"):
             msg = f"the {type(estimator).__name__} is not fitted; call its fit first"
             raise InvalidArgument(msg)
-        return EstimatorModel(estimator, "predict", (), names)
+        is_scored = output == "margin" and hasattr(estimator, "decision_function")  # an outlier detector
+        return EstimatorModel(estimator, "decision_function" if is_scored else "predict", (), names)
     if classes is None:
         msg = f"the {type(estimator).__name__} is not fitted; call its fit first"
         raise InvalidArgument(msg)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import chain
@@ -15,7 +15,7 @@ from .._optional import require
 from .._types import Indices, Points
 from .._validate import check_choice
 from ..errors import InvalidArgument, ModelError
-from .base import wrong_shape
+from .base import is_out_of_memory, wrong_shape
 from .torch_constant import constant
 from .torch_narrow import is_narrow, lay_out
 from .torch_sums import TorchSums
@@ -25,6 +25,10 @@ DETACHED = (
     " on the way?); use method='clime', which needs only predictions"
 )
 
+INFERENCE_MODE = (
+    "torch's inference mode is on, and nothing has gradients within it. Leave the `with torch.inference_mode()` block"
+    " to explain the network, or use method='clime', which needs only predictions"
+)
 
 PROCESSOR_BATCH_BYTES, DENSE_BATCH_BYTES = 2**19, 5 * 2**20
 """Points per call, by size: alone, where nobody knows what is made of them on the way, which may be many times as
@@ -115,6 +119,8 @@ class TorchModel:
                 # as constants: a compiled backward pass would work out gradients of parameters too, and drop them
                 parameters = {name: each.detach() for name, each in self.module.named_parameters()}
                 out = self.compiled(parameters, points)
+        if not isinstance(out, self.torch.Tensor):
+            raise ModelError(_no_tensor(out))
         if not self.is_probability:
             return out
         out = self.native(out)  # of few digits, probabilities would not add up to one
@@ -164,7 +170,7 @@ class TorchModel:
         if out.ndim not in (1, 2) or len(out) != len(leaf):
             raise ModelError(wrong_shape(len(leaf), tuple(out.shape)))
         if not out.requires_grad:
-            raise ModelError(DETACHED)
+            raise ModelError(INFERENCE_MODE if self.torch.is_inference_mode_enabled() else DETACHED)
         return leaf, out
 
     def gradients(self, leaf: Any, out: Any, weights: Sequence[Any]) -> list[Any]:
@@ -246,11 +252,12 @@ def from_torch(
         raise InvalidArgument(msg)
     _check_evaluation_mode(module)
     if device is not None:
+        device = _check_device(torch, device)
         module = module.to(device)
     kept = chain(module.parameters(), module.buffers())
     parameter = next((each for each in kept if each.is_floating_point()), None)
     tensor_dtype = torch.get_default_dtype() if parameter is None else parameter.dtype
-    where = torch.device("cpu" if parameter is None else parameter.device)
+    home = torch.device("cpu" if parameter is None else parameter.device)
     if autocast is not None:
         check_choice(autocast, "autocast", NUMBER_TYPES)
     return TorchModel(
@@ -259,12 +266,12 @@ def from_torch(
         torch=torch,
         dtype=np.dtype(np.float64 if tensor_dtype == torch.float64 else np.float32),
         tensor_dtype=tensor_dtype,
-        device=torch.device(device or where),
+        device=home if device is None else device,
         feature_names=feature_names,
         outputs=outputs,
         compiled=_compile(torch, module, compiled),
         autocast=None if autocast is None else getattr(torch, autocast),
-        units=_units(torch, module) if where.type == "cpu" else 0,  # nobody asks for it elsewhere
+        units=_units(torch, module) if home.type == "cpu" else 0,  # nobody asks for it elsewhere
     )
 
 
@@ -307,6 +314,34 @@ def _check_backend(compiler: Any, backend: str) -> None:
         usual = ", ".join(map(repr, compiler.list_backends()))
         msg = f"compile must be True, False or the name of a backend of torch, such as {usual}; got {backend!r}"
         raise InvalidArgument(msg)
+
+
+def _check_device(torch: Any, device: Any) -> Any:
+    """The device, if torch can use it here: asked before the module is touched."""
+    try:
+        found = torch.device(device)
+        torch.empty(0, device=found)
+    except (RuntimeError, AssertionError, TypeError, ImportError) as err:  # each kind of device has its own
+        if is_out_of_memory(err):
+            raise  # it is there, but full: torch says how full
+        there = ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
+        there += ["mps"] if torch.backends.mps.is_available() else []
+        msg = f"device must be one that torch can use here ({', '.join(map(repr, there))}); got {device!r}"
+        raise InvalidArgument(msg) from err
+    return found
+
+
+def _no_tensor(out: Any) -> str:
+    """What is wrong with outputs that are no tensor, and how to get at the one that is meant."""
+    hint = ""
+    if isinstance(out, Mapping) and out:
+        hint = f", such as out[{'logits' if 'logits' in out else next(iter(out))!r}]"
+    elif isinstance(out, Sequence):
+        hint = ", such as out[0]"
+    return (
+        f"the network returned a {type(out).__name__}, but one tensor (n,) or (n, k) is wanted. Wrap it in a module"
+        f" whose forward calls it and returns the part to explain{hint}"
+    )
 
 
 def _writes(points: Any) -> int:
