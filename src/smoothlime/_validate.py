@@ -117,10 +117,10 @@ def check_count(value: Any, name: str, *, at_least: int = 1) -> int:
         if isinstance(value, float) and value.is_integer():
             count = int(value)
         else:
-            msg = f"{name} must be a whole number; got {value!r}"
+            msg = f"{name} must be a whole number; got {_shown(value)}"
             raise WrongType(msg) from None
     if isinstance(value, bool) or count < at_least:
-        msg = f"{name} must be a whole number >= {at_least}; got {value!r}"
+        msg = f"{name} must be a whole number >= {at_least}; got {_shown(value)}"
         raise InvalidArgument(msg)
     return count
 
@@ -132,7 +132,7 @@ def check_position(value: Any, name: str) -> int:
     except TypeError:
         position = None
     if position is None or isinstance(value, bool):
-        msg = f"{name} must be a position, which is a whole number; got {value!r}"
+        msg = f"{name} must be a position, which is a whole number; got {_shown(value)}"
         raise WrongType(msg)
     return position
 
@@ -140,7 +140,7 @@ def check_position(value: Any, name: str) -> int:
 def check_fraction(value: Any, name: str) -> float:
     """A number strictly between 0 and 1."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < 1:
-        msg = f"{name} must lie strictly between 0 and 1; got {value!r}"
+        msg = f"{name} must lie strictly between 0 and 1; got {_shown(value)}"
         raise InvalidArgument(msg)
     return float(value)
 
@@ -148,14 +148,14 @@ def check_fraction(value: Any, name: str) -> float:
 def check_number(value: Any, name: str) -> float:
     """A finite number that is not negative."""
     if isinstance(value, bool | np.complexfloating) or not isinstance(value, int | float | np.number):
-        msg = f"{name} must be a number; got {value!r}"
+        msg = f"{name} must be a number; got {_shown(value)}"
         raise WrongType(msg)
     try:
         number = float(value)
     except OverflowError:  # a whole number of more than 308 digits
         number = np.inf
     if not (np.isfinite(number) and number >= 0):
-        msg = f"{name} must be finite and >= 0; got {value!r}"
+        msg = f"{name} must be finite and >= 0; got {_shown(value)}"
         raise InvalidArgument(msg)
     return number
 
@@ -165,7 +165,7 @@ def check_range(value: Any, name: str = "output_range") -> tuple[float, float]:
     try:
         low, high = (float(each) for each in value)
     except (TypeError, ValueError):
-        msg = f"{name} must be two numbers (lowest, highest); got {value!r}"
+        msg = f"{name} must be two numbers (lowest, highest); got {_shown(value)}"
         raise WrongType(msg) from None
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         msg = f"{name} must be finite, lowest first; got ({low:g}, {high:g})"
@@ -177,7 +177,7 @@ def check_choice(value: Any, name: str, choices: Collection[str]) -> str:
     """One of a few words."""
     if not isinstance(value, str) or value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
-        msg = f"{name} must be one of {listed}; got {value!r}"
+        msg = f"{name} must be one of {listed}; got {_shown(value)}"
         raise InvalidArgument(msg)
     return str(value)
 
@@ -201,3 +201,9 @@ def check_names(names: Sequence[str] | None, d: int, name: str = "feature_names"
         msg = f"{name} must differ; {twice[0]!r} stands there {found.count(twice[0])} times"
         raise InvalidArgument(msg)
     return found
+
+
+def _shown(value: Any) -> str:
+    """What was given, in so many letters that a message stays one: values may come from files of others."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -23,7 +23,8 @@ Each error is also the built-in error it resembles, so `except ValueError` keeps
     ├── NotConverged                          the tolerance was not reached within max_samples
     ├── SmallerBatches                        the model ran out of memory; batches were halved
     ├── NotKept                               a download could not be kept for the next time
-    └── LostPrecision                         the model's number format blurs the perturbations
+    ├── LostPrecision                         the model's number format blurs the perturbations
+    └── JumpsUnseen                           the model changes, but its gradients are 0
 """
 
 from __future__ import annotations
@@ -111,3 +112,7 @@ class NotKept(SmoothlimeWarning):
 
 class LostPrecision(SmoothlimeWarning):
     """The model's number format is too coarse for the perturbations asked for."""
+
+
+class JumpsUnseen(SmoothlimeWarning):
+    """The model changes over the neighbourhood, but its gradients are 0: it jumps, and gradients do not see that."""

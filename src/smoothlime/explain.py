@@ -14,7 +14,7 @@ from .at_rows import ask_at_rows
 from .choices import certify_method, choose_design, choose_method
 from .controlled import settle_control
 from .designs import DESIGNS, Design
-from .errors import InvalidArgument, LostPrecision, NoGradients, NotConverged, TooFewDraws
+from .errors import InvalidArgument, JumpsUnseen, LostPrecision, NoGradients, NotConverged, TooFewDraws
 from .estimators import Estimator, Lime
 from .exact import Exact
 from .exactly import Exactly, find_exactly
@@ -31,6 +31,10 @@ from .uncertainty.stopping import FIRST_LOOK, Stopping, plan_looks
 
 BLURRED = 1e-3
 """Spacing of a model's numbers, in neighbourhood standard deviations, from which on slopes lose digits."""
+
+BLIND = 2.0
+"""And from which on steps get lost between them, so that slopes are not merely blurred but wrong: by 1.5% here, and soon
+by all of it."""
 
 
 def explain(
@@ -138,6 +142,7 @@ def explain(
     (explanation,) = run(job, resolved, progress)
     if n_samples is None:
         warn_not_converged({explanation.output_name: explanation})
+    _warn_of_jumps({explanation.output_name: explanation})
     return explanation
 
 
@@ -193,6 +198,7 @@ def explain_outputs(
     explanations = dict(zip(resolved.names, run(job, resolved, progress), strict=True))
     if n_samples is None:
         warn_not_converged(explanations)
+    _warn_of_jumps(explanations)
     return explanations
 
 
@@ -262,7 +268,7 @@ def prepare(
         controlled=controlled,
     )
     asked = dataclasses.replace(job, at_rows=ask_at_rows(job, may_open=may_open))
-    _warn_if_blurred(subject)  # a device is busy meanwhile
+    _check_spacing(subject)  # a device is busy meanwhile
     return asked
 
 
@@ -336,7 +342,23 @@ def warn_not_converged(explanations: Mapping[str, Explanation]) -> None:
         warnings.warn(msg, NotConverged, stacklevel=3)
 
 
-def _warn_if_blurred(subject: Subject) -> None:
+def _warn_of_jumps(explanations: Mapping[str, Explanation]) -> None:
+    """A model that changes but has no slope anywhere does so in jumps, which gradients do not see."""
+    for name, e in explanations.items():
+        if e.method != "smoothgrad":
+            continue
+        is_flat = ~(np.nan_to_num(e.values).any(axis=1) | np.nan_to_num(e.standard_error).any(axis=1))
+        jumps = np.flatnonzero(is_flat & (e.fidelity < 1))
+        if len(jumps):
+            msg = (
+                f"the gradients of {name!r} are 0 at all draws around row {jumps[0]}"
+                f"{f' and {len(jumps) - 1} more' if len(jumps) > 1 else ''}, though the model changes there: it jumps"
+                " (rounding, argmax, trees inside?), which gradients do not see. Use method='clime'"
+            )
+            warnings.warn(msg, JumpsUnseen, stacklevel=3)
+
+
+def _check_spacing(subject: Subject) -> None:
     """A model in few digits cannot tell x from x + step when the step is below the spacing of numbers near x."""
     model, factor, names = subject.model, subject.factor, subject.feature_names
     epsilon: Any = getattr(model, "epsilon", np.finfo(model_dtype(model)).eps)
@@ -344,11 +366,14 @@ def _warn_if_blurred(subject: Subject) -> None:
     if np.max(epsilon) * max(x.max(), -x.min()) <= BLURRED * factor.std.min():  # fine everywhere, seen by one number
         return
     spacing = epsilon * np.abs(x).max(axis=0)
-    blurred = np.flatnonzero(spacing > BLURRED * factor.std)
-    if len(blurred):
-        j = blurred[0]
+    j = int(np.argmax(spacing / factor.std))
+    if spacing[j] > BLURRED * factor.std[j]:
+        is_blind = spacing[j] > BLIND * factor.std[j]
         msg = (
             f"sigma is {factor.std[j]:.3g} for feature {names[factor.free[j]]!r}, but the model's numbers are"
-            f" {spacing[j]:.2g} apart there: slopes lose digits. Raise sigma, centre the feature, or use float64"
+            f" {spacing[j]:.2g} apart there: {'steps get lost between them' if is_blind else 'slopes lose digits'}."
+            " Raise sigma, centre the feature, or use float64"
         )
+        if is_blind:
+            raise InvalidArgument(msg)
         warnings.warn(msg, LostPrecision, stacklevel=4)

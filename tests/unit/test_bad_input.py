@@ -1,9 +1,11 @@
 """Bad input gets its own message: what must hold, what came, what to do."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
+import torch
 
 import smoothlime as sl
 from smoothlime import errors
@@ -342,3 +344,43 @@ def test_a_keyboard_interrupt_passes_through():
 
     with pytest.raises(KeyboardInterrupt):
         sl.explain(interrupted, X, batch_size=64)
+
+
+def test_steps_below_the_spacing_of_numbers_are_refused():
+    """Columns of nanoseconds since 1970 have numbers 256 apart: steps of less get lost between them."""
+    with pytest.raises(
+        errors.InvalidArgument, match=r"'x0', but the model's numbers are .* steps get lost between them"
+    ):
+        sl.explain(lambda a: a[:, 0] - 1.7e18, [1.7e18], sigma=100.0)
+    with pytest.raises(errors.InvalidArgument, match=r"'x1', but the model's numbers are"):
+        sl.explain(lambda a: a[:, 1], [1.0, 1e30], sigma=[1e-5, 1.0])
+    with pytest.warns(errors.LostPrecision):
+        e = sl.explain(lambda a: a[:, 0] - 1.7e18, [1.7e18], sigma=1e4, n_samples=1_024)
+    assert abs(e.values[0, 0] - 1.0) < 0.01
+
+
+def test_jumps_that_gradients_do_not_see_are_told():
+    class Rounds(torch.nn.Module):
+        def forward(self, a):
+            return torch.round(4 * a).sum(dim=1) / 4
+
+    with pytest.warns(
+        errors.JumpsUnseen, match=r"the gradients of 'output' are 0 at all draws around row 0 and 1 more"
+    ):
+        e = sl.explain(Rounds().eval(), [[0.3, -0.4], [0.1, 0.2]], sigma=0.5, n_samples=256)
+    assert "gradients are 0 at all draws though the model changes: it jumps" in str(e)
+    with pytest.warns(errors.JumpsUnseen):
+        sl.explain_outputs(Rounds().eval(), [[0.3, -0.4]], sigma=0.5, n_samples=256)
+
+
+def test_a_constant_network_has_no_jumps():
+    class Constant(torch.nn.Module):
+        def forward(self, a):
+            return 0 * a.sum(dim=1) + 0.36
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        e = sl.explain(Constant().eval(), [0.3, -0.4], sigma=0.5)
+    assert e.converged.all()
+    assert e.n_samples == 4_096
+    assert "the model did not change over the draws" in str(e)

@@ -207,11 +207,14 @@ class TestSparse:
 
 
 class TestPrecision:
-    @pytest.mark.parametrize(("dtype", "x", "sigma"), [(np.float32, 1e8, 1.0), (np.float16, 1_000.0, 0.1)])
+    @pytest.mark.parametrize(("dtype", "x", "sigma"), [(np.float32, 1e8, 10.0), (np.float16, 1_000.0, 1.0)])
     def test_columns_of_few_digits_that_blur_the_draws_are_reported(self, dtype, x, sigma):
         model = sl.as_model(lambda t: 2.0 * t["a"].to_numpy().astype(float), takes="table")
+        frame = pd.DataFrame({"a": np.array([x], dtype), "b": [1e9]})
         with pytest.warns(sl.errors.LostPrecision, match="for feature 'a', but the model's numbers are"):
-            sl.explain(model, pd.DataFrame({"a": np.array([x], dtype), "b": [1e9]}), sigma=sigma, n_samples=64)
+            sl.explain(model, frame, sigma=sigma, n_samples=64)
+        with pytest.raises(InvalidArgument, match="for feature 'a', but the model's numbers are .* steps get lost"):
+            sl.explain(model, frame, sigma=sigma / 10, n_samples=64)
 
     def test_other_columns_are_not(self):
         model = sl.as_model(lambda t: t["a"].to_numpy().astype(float), takes="table")
@@ -326,7 +329,7 @@ class TestNames:
         data = pd.DataFrame({"b": [0.0, 1.0, 5.0], "a": [0.0, 100.0, 50.0]})
         linear = LinearRegression().fit(data[["a", "b"]], [0.0, 1.0, 2.0])
         around = sl.Neighbourhood(scale=data.std())
-        with pytest.raises(InvalidArgument, match="made for columns b, a, but the rows have a, b"):
+        with pytest.raises(InvalidArgument, match="made for columns 'b', 'a', but the rows have 'a', 'b'"):
             sl.sigma_path(linear, data[["a", "b"]][:1], [0.5, 1.0], neighbourhood=around, method=method)
 
     def test_a_background_that_cannot_be_used_is_called_background(self):

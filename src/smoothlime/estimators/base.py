@@ -218,7 +218,7 @@ class ValueSums:
     def add(self, rows: Rows, groups: slice, values: Array) -> Array:
         """Add values (r, g, b) and return them measured from the pivot."""
         if np.isnan(self.pivot[rows]).any():
-            self.pivot[rows] = values.mean(axis=(1, 2))
+            self.pivot[rows] = middle(values)
         centred = values - self.pivot[rows, None, None]
         self.first[rows, groups] += centred.sum(axis=2)
         self.second[rows] += np.einsum("rgb,rgb->r", centred, centred)
@@ -260,6 +260,12 @@ class ValueSums:
         third, fourth = self.tails
         central = fourth - 4 * shift * third + 6 * shift**2 * second - 3 * n * shift**4
         return carrying(second - n * shift**2, central, n)
+
+
+def middle(values: Array) -> Array:
+    """Mean (r,) of values (r, g, b), which of equal ones is just that: a constant must be seen to be one."""
+    one = values[:, :1, :1]
+    return np.asarray(one[:, 0, 0] + (values - one).mean(axis=(1, 2)))
 
 
 def in_units(unit: Array, rows: Rows, numbers: Array) -> Array:

@@ -11,7 +11,7 @@ from .._types import Array, Indices
 from .._validate import check_choice
 from ..neighbourhood import Factor
 from ..uncertainty.jackknife import standard_error
-from .base import Batch, Estimate, GroupedDraws, Rows, carrying, in_units
+from .base import Batch, Estimate, GroupedDraws, Rows, carrying, in_units, middle
 from .controls import ControlSums
 
 CONTROLS = ("none", "margin")
@@ -96,7 +96,7 @@ class Differences:
     def update(self, state: _State, rows: Rows, groups: slice, batch: Batch) -> None:
         """Add the half differences of pairs, each along its direction."""
         if np.isnan(state.pivot[rows]).any():
-            state.pivot[rows] = batch.values.mean(axis=(1, 2))
+            state.pivot[rows] = middle(batch.values)
         away = (batch.values - state.pivot[rows, None, None]).reshape(len(batch.values), -1)
         weights = np.repeat(batch.draws.pair_weights, 2, axis=2).reshape(len(batch.draws.z), -1)
         for power, terms in enumerate((away, away**2)):

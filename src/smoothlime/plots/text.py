@@ -144,9 +144,11 @@ def _lines(e: Explanation, row: int) -> list[Line]:
         if e.is_exact:
             lines.append(Line(name, f"{value:+.6g}", f"{value * std[j]:+.6g}", is_sure=True))
             continue
-        is_rounding = (abs(value) + half) * std[j] < ROUNDING * largest
-        is_sure = bool(abs(value) > half) and not is_rounding
-        lines.append(Line(name, number(value, half), number(value * std[j], half * std[j]), is_sure))
+        if (abs(value) + half) * std[j] < ROUNDING * largest:  # no digit of it is to be read, only how small it is
+            within = abs(value) + half
+            lines.append(Line(name, f"0 ± {within:.0e}", f"0 ± {within * std[j]:.0e}", is_sure=False))
+            continue
+        lines.append(Line(name, number(value, half), number(value * std[j], half * std[j]), bool(abs(value) > half)))
     return lines
 
 
@@ -158,7 +160,10 @@ def _headline(e: Explanation, row: int) -> str:
     parts = [f"row {row}: slopes of {e.row_outputs[row]!r}, f(x) = {e.prediction[row]:.4g}"]
     if np.isfinite(e.smoothed[row]):
         parts.append(f"smoothed {e.smoothed[row]:.4g}")
-    if not np.nansum(np.abs(e.values[row]) + e.standard_error[row]):
+    is_flat = not np.nansum(np.abs(e.values[row]) + e.standard_error[row])
+    if is_flat and e.fidelity[row] < 1:
+        parts.append("gradients are 0 at all draws though the model changes: it jumps")
+    elif is_flat:
         parts.append(f"the model {'does not change nearby' if e.is_exact else 'did not change over the draws'}")
     elif np.isfinite(e.fidelity[row]):
         parts.append(f"{e.fidelity[row]:.0%} linear nearby")
