@@ -17,15 +17,14 @@ G groups, and groups are what standard errors are made of.
 The sixteen runs of one sequence are not independent: together they are the better for it. Let V(m) be the variance of
 a mean over m points of the sequence. Under a random shift the variance between runs, divided by their number, estimates
 (V(n/16) − V(n))/15: it is V(n) where points are no better than independent ones, and larger where they are better. So
-errors made of runs are not too small on average, and the estimate has all that one long sequence gives.
+errors made of runs are not too small on average, and the estimate has all that one long sequence gives. Where points
+are worse than independent ones errors would be too small: `nets` sees to it that they are not.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -33,6 +32,7 @@ import numpy as np
 from ._parallel import in_parts, threads
 from ._types import Array
 from .errors import InvalidArgument
+from .nets import sobol
 from .normals import Run, Sequence, normals
 
 GROUPS = 32
@@ -49,11 +49,6 @@ FEWEST_BLOCKS = 8
 
 SOBOL_FEATURES = 21_201
 """Dimensions for which direction numbers are tabulated."""
-
-OPENING = 1_024
-"""Draws of scrambled sequences that are kept for later calls, where CACHED_FEATURES are not exceeded."""
-
-CACHED_FEATURES = 128
 
 PILOT_PURPOSE = 1_000
 """Far from the purposes that designs number from 0."""
@@ -279,75 +274,6 @@ def _orthogonal(extra_degrees: int) -> Callable[[int, Key], tuple[Units, int]]:
     return units
 
 
-def _sobol(scrambles: int) -> Callable[[int, Key], tuple[Units, int]]:
-    def units(d: int, key: Key) -> tuple[Units, int]:
-        if key.row is not None or d > CACHED_FEATURES:
-            return _nets(_scrambled(d, key, scrambles)), scrambles
-        opening = _opening(d, key, scrambles)
-        return _after(opening, scrambles, lambda: _nets(_continued(d, key, scrambles))), scrambles
-
-    return units
-
-
-def _nets(engines: list[Any]) -> Units:
-    """Normal draws from scrambled sequences, in turn."""
-    from scipy.special import ndtri
-
-    half_cell = 0.5**31  # coordinates are multiples of 2⁻³⁰: their midpoints avoid 0, and so −inf
-
-    def draw(m: int) -> Array:
-        whole = 2 ** (m - 1).bit_length()  # SciPy warns of anything else; the stream keeps what is left over
-        uniform = np.stack([engine.random(whole) for engine in engines], axis=1)
-        return ndtri(uniform.reshape(-1, uniform.shape[-1]) + half_cell)
-
-    return draw
-
-
-def _scrambled(d: int, key: Key, scrambles: int) -> list[Any]:
-    """Scrambled Sobol' engines that nothing has been drawn from."""
-    from scipy.stats import qmc
-
-    return [qmc.Sobol(d, scramble=True, rng=key.generator(r)) for r in range(scrambles)]
-
-
-# scrambling costs more than drawing, and the sequences that rows share are asked for again and again
-_scrambled_once = lru_cache(maxsize=8)(_scrambled)
-
-
-def _continued(d: int, key: Key, scrambles: int) -> list[Any]:
-    """Engines as they stand after the opening."""
-    engines = [copy.copy(engine) for engine in _scrambled_once(d, key, scrambles)]
-    for engine in engines:
-        engine.reset()  # the copy starts over with a state of its own; what it shares is never written
-        engine.fast_forward(OPENING // scrambles)
-    return engines
-
-
-@lru_cache(maxsize=8)
-def _opening(d: int, key: Key, scrambles: int) -> Array:
-    """The first draws of a sequence that rows share, ready to hand."""
-    draws = _nets(_scrambled(d, key, scrambles))(OPENING // scrambles)
-    draws.flags.writeable = False
-    return draws
-
-
-def _after(opening: Array, unit: int, rest: Callable[[], Units]) -> Units:
-    """Units that hand out an opening first; what follows is made only when it is asked for."""
-    ready: list[Array] = [opening]
-    further: list[Units] = []
-
-    def draw(m: int) -> Array:
-        parts = [ready.pop()] if ready else []
-        missing = m - sum(map(len, parts)) // unit
-        if missing > 0:
-            if not further:
-                further.append(rest())
-            parts.append(further[0](missing))
-        return np.concatenate(parts) if len(parts) > 1 else parts[0]
-
-    return draw
-
-
 def pilot_draws(n: int, d: int, seed: int, row: int | None) -> Array:
     """n draws in pairs z, −z, that no design hands out."""
     return _mirror(Key(seed, row).generator(PILOT_PURPOSE).standard_normal((n // 2, d)))
@@ -372,9 +298,9 @@ DESIGNS = {
         Design("iid", lambda d: 1, _plain),
         Design("antithetic", lambda d: 2, _plain, is_paired=True),
         Design("orthogonal", lambda d: 2 * d, _orthogonal(0), is_paired=True),
-        Design("sobol", lambda d: 1, _sobol(SCRAMBLES), is_net=True),
-        Design("aligned", lambda d: 1, _sobol(1), is_net=True, is_aligned=True),
-        Design("aligned-pairs", lambda d: 2, _sobol(1), is_paired=True, is_net=True, is_aligned=True),
+        Design("sobol", lambda d: 1, sobol(SCRAMBLES), is_net=True),
+        Design("aligned", lambda d: 1, sobol(1), is_net=True, is_aligned=True),
+        Design("aligned-pairs", lambda d: 2, sobol(1), is_paired=True, is_net=True, is_aligned=True),
         # a block is one whole estimate here, and its residuals make pairs usable up to 32 blocks
         Design("differences", lambda d: 2 * d, _orthogonal(2), is_paired=True, pairs_below=GROUPS),
     )

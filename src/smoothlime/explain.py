@@ -33,7 +33,7 @@ BLURRED = 1e-3
 """Spacing of a model's numbers, in neighbourhood standard deviations, from which on slopes lose digits."""
 
 BLIND = 2.0
-"""And from which on steps get lost between them, so that slopes are not merely blurred but wrong: by 1.5% here, and soon
+"""And from which on steps get lost between them, so that slopes are no longer blurred but wrong: by 1.5% here, and soon
 by all of it."""
 
 
@@ -294,7 +294,7 @@ def _budget(
 
     Too few draws are an error that names the fewest.
     """
-    name = choose_design(design, method, d=d, n=asked or cap, may_turn=may_turn)
+    name = choose_design(design, method, d=d, n=asked or cap, may_turn=may_turn, is_fixed=asked is not None)
     chosen = DESIGNS[name]
     fewest = method.fewest(d, is_paired=chosen.is_paired)
     if asked is not None:

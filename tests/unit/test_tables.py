@@ -213,7 +213,7 @@ class TestPrecision:
         frame = pd.DataFrame({"a": np.array([x], dtype), "b": [1e9]})
         with pytest.warns(sl.errors.LostPrecision, match="for feature 'a', but the model's numbers are"):
             sl.explain(model, frame, sigma=sigma, n_samples=64)
-        with pytest.raises(InvalidArgument, match="for feature 'a', but the model's numbers are .* steps get lost"):
+        with pytest.raises(InvalidArgument, match=r"for feature 'a', but the model's numbers are .* steps get lost"):
             sl.explain(model, frame, sigma=sigma / 10, n_samples=64)
 
     def test_other_columns_are_not(self):
