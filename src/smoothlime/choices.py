@@ -35,8 +35,8 @@ UNPAIRED_FEATURES = 16
 model; with more features they do not, and pairs z, −z do."""
 
 UNPAIRED_DRAWS = 2_048
-"""And as long as draws are fewer, or nobody knows how many will follow, where features are more than EVEN_TOGETHER: what
-jumps is then better seen by pairs, and what is smooth as well."""
+"""And as long as draws are fewer, or nobody knows how many will follow, where features are more than EVEN_TOGETHER:
+what jumps is then better seen by pairs, and what is smooth as well."""
 
 NET_FEATURES = {"gradients": 10, "values": 16}
 """Where draws are not turned, eight scrambled nets are taken up to here, and pairs in orthonormal bases beyond: with
@@ -123,7 +123,8 @@ def choose_design(
 ) -> str:
     """The design asked for, if the method can use it; `auto` takes what measured best at this d and n.
 
-    `is_fixed` says that there will be n draws, and not up to n. `may_turn=False` leaves out draws that are turned to the model, where answers must stand on the same draws.
+    `is_fixed` says that there will be n draws, and not up to n. `may_turn=False` leaves out draws that are turned to the
+    model, where answers must stand on the same draws.
     """
     if design != "auto":
         if isinstance(method, Certifying) and design != "iid":
