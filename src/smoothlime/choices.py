@@ -123,8 +123,8 @@ def choose_design(
 ) -> str:
     """The design asked for, if the method can use it; `auto` takes what measured best at this d and n.
 
-    `is_fixed` says that there will be n draws, and not up to n. `may_turn=False` leaves out draws that are turned to the
-    model, where answers must stand on the same draws.
+    `is_fixed` says that there will be n draws, and not up to n. `may_turn=False` leaves out draws that are turned to
+    the model, where answers must stand on the same draws.
     """
     if design != "auto":
         if isinstance(method, Certifying) and design != "iid":

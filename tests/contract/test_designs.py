@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 from scipy.stats import chi, kstest
 
 from smoothlime.designs import DESIGNS, Layout
@@ -83,8 +84,6 @@ def test_random_bases_are_uniform():
 def test_sobol_groups_are_nets():
     """Each scramble of 2^k points puts exactly one in each of 2^k slices of every axis."""
     z = DESIGNS["sobol"].stream(3, 0).take(8 * 64).reshape(64, 8, 3)
-    from scipy.special import ndtr
-
     for scramble in range(8):
         cells = np.floor(ndtr(z[:, scramble]) * 64).astype(int)
         for axis in range(3):
@@ -134,3 +133,25 @@ def test_chunks_deal_block_i_to_group_i_mod_g(block, groups, n, limit):
     expected = [[i for i in range(n) if i // block % groups == group] for group in range(groups)]
     assert dealt == expected
     assert layout.sizes(n).tolist() == [len(each) for each in expected if each]
+
+
+@pytest.mark.parametrize("d", [3, 11, 30])
+def test_points_that_change_places_leave_each_coordinate_as_it_was(d):
+    """One point in each of n slices of every axis, of all draws and of each run; and no two blocks are dealt alike."""
+    z = DESIGNS["aligned"].stream(d, 0).take(2_048)
+    for n in (16, 64, 256, 1_024, 2_048):
+        cells = np.floor(ndtr(z[:n]) * n).astype(int)
+        for axis in range(d):
+            assert sorted(cells[:, axis]) == list(range(n))
+    runs = np.floor(ndtr(z) * 128).astype(int).reshape(16, 128, d)
+    assert (np.sort(runs, axis=1) == np.arange(128)[:, None]).all()
+
+
+@pytest.mark.parametrize("d", [11, 30, 200])
+def test_which_places_change_does_not_depend_on_how_draws_are_taken(d):
+    whole, pieces = (DESIGNS["aligned"].stream(d, 7) for _ in range(2))
+    z = whole.take(5_000)
+    np.testing.assert_array_equal(np.concatenate([pieces.take(n) for n in (5, 100, 7, 400, 1_000, 2_488, 1_000)]), z)
+    alone = DESIGNS["aligned"].stream(d, 7, row=3).take(5_000)
+    by_itself = DESIGNS["aligned"].stream(d, 7, row=3)
+    np.testing.assert_array_equal(np.concatenate([by_itself.take(n) for n in (300, 700, 4_000)]), alone)

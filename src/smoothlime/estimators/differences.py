@@ -16,6 +16,10 @@ from .controls import ControlSums
 
 CONTROLS = ("none", "margin")
 
+WAITING = 2**22
+"""Numbers of shared draws that wait to be multiplied together: with many features, sums over few pairs of each group
+take far longer to write down than to work out."""
+
 
 class _State:
     def __init__(self, rows: int, groups: int, d: int, *, is_shared: bool) -> None:
@@ -23,7 +27,8 @@ class _State:
         self.moments = np.zeros((2, rows))
         self.halves, self.unit = np.zeros((2, rows)), np.zeros(rows)
         self.slopes = np.zeros((rows, groups, d))
-        self.directions = np.zeros((1 if is_shared else rows, groups, d, d))
+        self._directions = np.zeros((1 if is_shared else rows, groups, d, d))
+        self._waiting: list[tuple[slice, Array, Array]] = []
         self.controls: ControlSums | None = None  # made by the first batch that brings any
         self.is_shared = is_shared
 
@@ -32,16 +37,36 @@ class _State:
         self.pivot, self.moments, self.slopes = self.pivot[rows], self.moments[:, rows], self.slopes[rows]
         self.halves, self.unit = self.halves[:, rows], self.unit[rows]
         if not self.is_shared:
-            self.directions = self.directions[rows]
+            self._directions = self._directions[rows]
         if self.controls is not None:
             self.controls.keep(rows)
+
+    def add_directions(self, rows: Rows, groups: slice, draws: GroupedDraws) -> None:
+        """Add what pairs have looked along; those that rows share wait for more of the same groups."""
+        z, along = draws.pairs
+        if not self.is_shared:
+            self._directions[rows, groups] += along.z.swapaxes(2, 3) @ z
+            return
+        if self._waiting and self._waiting[0][0] != groups:
+            self._add_waiting()
+        self._waiting.append((groups, z, along.z))
+        if sum(each.size for _, each, _ in self._waiting) > WAITING:
+            self._add_waiting()
+
+    def _add_waiting(self) -> None:
+        if self._waiting:
+            groups = self._waiting[0][0]
+            z, along = (np.concatenate([each[i] for each in self._waiting], axis=2) for i in (1, 2))
+            self._directions[:, groups] += along.swapaxes(2, 3) @ z
+            self._waiting.clear()
 
     def unexpected(self, by_group: Array, pairs: Array) -> Array:
         """(r, g, d) what sums of groups say beyond the mean slope, per pair.
 
         A group that looked along half the directions says half the slope; only the rest is its own error.
         """
-        directions = self.directions[:, : len(pairs)]
+        self._add_waiting()
+        directions = self._directions[:, : len(pairs)]
         slopes = by_group.sum(axis=1) / pairs.sum()
         if self.is_shared:
             expected = (directions[0] @ slopes.T).transpose(2, 0, 1)
@@ -105,20 +130,18 @@ class Differences:
         squares = in_units(state.unit, rows, half) ** 2
         state.halves[0, rows] += squares.sum(axis=(1, 2))
         state.halves[1, rows] += np.einsum("rgb,rgb->r", squares, squares)
-        z, along = batch.draws.pairs
-        state.slopes[rows, groups] += along.times(half)
+        state.slopes[rows, groups] += batch.draws.pairs[1].times(half)
         if batch.controls is not None:
             if state.controls is None:
                 r, g, d = state.slopes.shape
                 state.controls = ControlSums(r, batch.controls.halves.shape[1], g, d)
             state.controls.add(rows, groups, batch.draws, half, batch.controls.halves, batch.controls.reach)
         if not batch.draws.is_shared:
-            state.directions[rows, groups] += along.z.swapaxes(2, 3) @ z
+            state.add_directions(rows, groups, batch.draws)
 
     def update_shared(self, state: _State, groups: slice, draws: GroupedDraws) -> None:
         """Add the directions that were looked along."""
-        z, along = draws.pairs
-        state.directions[:, groups] += along.z.swapaxes(2, 3) @ z
+        state.add_directions(slice(None), groups, draws)
 
     def finish(self, state: _State, sizes: Array, factor: Factor) -> Estimate:
         """Slopes of all pairs, and what each group of pairs adds beyond them."""
