@@ -347,8 +347,8 @@ def _warn_of_jumps(explanations: Mapping[str, Explanation]) -> None:
     for name, e in explanations.items():
         if e.method != "smoothgrad":
             continue
-        is_flat = ~(np.nan_to_num(e.values).any(axis=1) | np.nan_to_num(e.standard_error).any(axis=1))
-        jumps = np.flatnonzero(is_flat & (e.fidelity < 1))
+        candidates = np.flatnonzero((e.radius == 0) & (e.fidelity < 1))
+        jumps = candidates[~np.nan_to_num(e.values[candidates]).any(axis=1)]
         if len(jumps):
             msg = (
                 f"the gradients of {name!r} are 0 at all draws around row {jumps[0]}"

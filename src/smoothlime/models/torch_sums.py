@@ -77,7 +77,8 @@ class TorchSums:
         self.opened: TorchBatch | None = None
         self._pulls: list[Any] = []
         self._waiting: list[Answer] = []
-        torch.empty(RETAINED, dtype=torch.uint8)
+        if not model.is_apart:
+            torch.empty(RETAINED, dtype=torch.uint8)
 
     def aim(self, weights: Array) -> None:
         """Say what is wanted of the outputs, by weights (r, t, k): nothing can be added up before."""
