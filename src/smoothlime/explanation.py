@@ -80,8 +80,7 @@ class Explanation:
     n_samples: Indices
     """(r,) draws used"""
     n_evaluations: Indices
-    """(r,) model rows evaluated: draws, pilot, f(x) and the repeatability check; not the few hundred that show, once for
-    each call, that trees were read rightly"""
+    """(r,) model rows evaluated: draws, pilot, f(x) and the repeatability check; not those that prove a reading of trees"""
     degrees_of_freedom: Array
     """(r,) behind the standard errors"""
     feature_names: tuple[str, ...]
