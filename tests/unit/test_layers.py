@@ -12,6 +12,7 @@ LAYERS = [
         "tables",
         "neighbourhood",
         "normals",
+        "nets",
         "designs",
         "alignment",
         "curves",
