@@ -69,7 +69,7 @@ def send(tensors: Sequence[Any]) -> None:
     together = torch.cat([each.reshape(-1) for each in tensors])
     pinned = torch.empty(together.shape, dtype=together.dtype, pin_memory=True).copy_(together, non_blocking=True)
     arrived = torch.cuda.Event()
-    arrived.record()
+    arrived.record(torch.cuda.current_stream(together.device))  # of that card, whichever is the current one
     for each, part in zip(tensors, pinned.split([each.numel() for each in tensors]), strict=True):
         each.sent = Sent(part.view(each.shape), arrived)
 

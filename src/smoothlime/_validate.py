@@ -164,7 +164,7 @@ def check_range(value: Any, name: str = "output_range") -> tuple[float, float]:
     """Two finite numbers, the smaller first."""
     try:
         low, high = (float(each) for each in value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         msg = f"{name} must be two numbers (lowest, highest); got {_shown(value)}"
         raise WrongType(msg) from None
     if not (np.isfinite(low) and np.isfinite(high) and low < high):

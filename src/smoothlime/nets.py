@@ -7,7 +7,8 @@ alike, so that all runs err alike and nobody sees it. Its first seven coordinate
 
 So points change places in the others, within blocks that runs are made of: sixteen points at first, later an eighth of
 all before. What each coordinate holds stays the same, in each run and in all of them, and it is as even as it was. What
-two coordinates have to do with each other is left to chance, anew for each block. Up to the sixteenth coordinate a
+two coordinates have to do with each other is left to chance, anew for each block; so below 256 points, where a block is
+more than a run, runs may still err alike, and intervals are called indicative. Up to the sixteenth coordinate a
 block is shifted as a whole, which leaves it as even in two coordinates as it was; beyond, where that is little, places
 are dealt out at random.
 """

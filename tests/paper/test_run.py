@@ -158,4 +158,4 @@ def test_a_folder_that_cannot_be_made_is_an_error(tiny, tmp_path):
     (tmp_path / "file").write_text("")
     done = CliRunner().invoke(main, ["reproduce", "--quick", "--out", str(tmp_path / "file")])
     assert done.exit_code == 2
-    assert "cannot be made" in done.output
+    assert "the report cannot be written to" in done.output

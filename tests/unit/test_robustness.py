@@ -1,5 +1,8 @@
+import warnings
+
 import numpy as np
 import pytest
+import torch
 
 import smoothlime as sl
 from smoothlime import errors
@@ -110,3 +113,24 @@ def test_what_the_model_contradicts_is_refused():
 def test_seeds_are_checked(seed):
     with pytest.raises(errors.SmoothlimeError, match="seed must be a whole number"):
         sl.robustness(F, X, n_samples=64, seed=seed)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_rounding_contradicts_no_bound(dtype):
+    """A line far from 0 whose outputs cancel: slopes of two outputs are off by the digits of the inputs."""
+    net = torch.nn.Sequential(torch.nn.Linear(1, 1)).to(dtype).eval()
+    at = 100.0 if dtype == torch.float32 else 1.0
+    with torch.no_grad():
+        net[0].weight.fill_(1.0)
+        net[0].bias.fill_(-at)
+    rows = at + np.linspace(0, 1, 20)[:, None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", errors.LostPrecision)
+        found = sl.robustness(net, rows, sigma=1.0, n_samples=64, gradient_bound=sl.gradient_bound(net))
+    assert found.ceiling is not None
+
+
+def test_neighbours_that_are_the_row_itself_show_no_slope():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert sl.robustness(F, X, spread=0.0, gradient_bound=2.0, n_samples=64).mean == 0

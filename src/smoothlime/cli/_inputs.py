@@ -243,7 +243,7 @@ def _typed(cells: list[str]) -> Any:
     if any(not NUMBER.fullmatch(cell) for cell in known):
         return [None if cell is None else cells[i] for i, cell in enumerate(stripped)]
     if known and all(WHOLE.fullmatch(cell) for cell in known):
-        if any(abs(float(cell)) > 2**53 for cell in known):
+        if any(len(cell) > 20 or abs(int(cell)) > 2**53 for cell in known):
             return [None if cell is None else cells[i] for i, cell in enumerate(stripped)]
         if len(known) == len(cells):
             return np.array([int(cell) for cell in known], dtype=np.int64)

@@ -14,6 +14,7 @@ from ..errors import InvalidArgument
 from ..estimators import Estimator
 from ..explain import prepare
 from ..explanation import Explanation
+from ..models import Model, model_dtype
 from ..models.targets import stretch_of
 from ..sampling import run
 from ..settings import Settings
@@ -25,7 +26,7 @@ MORE_DRAWS = 16
 """Draws behind the population part, as a multiple of those behind the measure."""
 
 ROUNDING = 1e-6
-"""Share of an output that two outputs may differ by without any slope: a model may compute in float32."""
+"""Share of an output that two outputs may differ by without any slope: a function may compute in float32."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,10 +133,8 @@ def robustness(
         for row, seen in enumerate(outputs):
             check_outputs(seen, check_range(output_range), f"at row {row} or next to it")
     if gradient_bound is not None:
-        away = np.abs(outputs[:, 1:] - outputs[:, :1]) - ROUNDING * np.abs(outputs).max(axis=1, keepdims=True)
-        slopes = away / np.linalg.norm(steps, axis=2)
         longest = check_number(gradient_bound, "gradient_bound") * stretch_of(target)
-        check_slopes(slopes.max(axis=1), longest, "next to row {i}")
+        check_slopes(_slopes(adapted, rows, steps, outputs, longest), longest, "next to row {i}")
     per_row = largest(first)
     more = dataclasses.replace(settings, n_samples=MORE_DRAWS * n_samples, draws="shared")
     population = largest(explained(more))
@@ -166,3 +165,16 @@ def robustness(
         neighbours=k,
         spread=width,
     )
+
+
+def _slopes(model: Model, rows: Array, steps: Array, outputs: Array, longest: float) -> Array:
+    """Largest slope (r,) between rows and their neighbours that outputs (r, 1 + k) show for certain.
+
+    What rounding of points and of outputs may have made of a gradient of length `longest` is taken off.
+    """
+    spacing: Any = getattr(model, "epsilon", np.finfo(model_dtype(model)).eps)
+    epsilon = float(np.max(spacing))
+    size = np.abs(outputs).max(axis=1)
+    rounding = ROUNDING * size + 8 * epsilon * (size + longest * np.linalg.norm(rows, axis=1))
+    away, length = np.abs(outputs[:, 1:] - outputs[:, :1]) - rounding[:, None], np.linalg.norm(steps, axis=2)
+    return np.divide(away, length, out=np.zeros_like(away), where=length > 0).max(axis=1)

@@ -162,7 +162,7 @@ def _headline(e: Explanation, row: int) -> str:
         parts.append(f"smoothed {e.smoothed[row]:.4g}")
     is_flat = not np.nansum(np.abs(e.values[row]) + e.standard_error[row])
     if is_flat and e.fidelity[row] < 1:
-        parts.append("gradients are 0 at all draws though the model changes: it jumps")
+        parts.append("slopes of 0 though the model changes")
     elif is_flat:
         parts.append(f"the model {'does not change nearby' if e.is_exact else 'did not change over the draws'}")
     elif np.isfinite(e.fidelity[row]):
