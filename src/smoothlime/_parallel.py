@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 LONG = 2**18
@@ -22,6 +21,8 @@ def in_parts(work: Callable[[slice], Any], length: int, count: int) -> list[Any]
     """What `work` returns for each of `count` parts of a range, in order, each in a thread of its own."""
     if count <= 1:
         return [work(slice(0, length))]
+    from concurrent.futures import ThreadPoolExecutor  # takes longer to import than most of this library
+
     cuts = [i * length // count for i in range(count + 1)]
     with ThreadPoolExecutor(count) as pool:
         return list(pool.map(lambda i: work(slice(cuts[i], cuts[i + 1])), range(count)))

@@ -20,7 +20,6 @@ interpreter's lock, and numba's parallel loops would add a thread pool that othe
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -85,6 +84,8 @@ def smooth(trees: TreeEnsemble, X: Any, std: Any, *, weights: Any = None, thread
     starts = range(0, len(rows) if trees.n_trees else 0, BLOCK)
     most = min(len(starts), threads if threads is not None else _processors())
     if most > 1:
+        from concurrent.futures import ThreadPoolExecutor
+
         with ThreadPoolExecutor(most) as pool:
             list(pool.map(work, starts))
     else:

@@ -9,7 +9,6 @@ import numpy as np
 
 from ..errors import InvalidArgument, WrongType
 from ..models.adapt import is_torch_module
-from ..models.from_torch import TorchModel
 
 SLOPES = {
     "ReLU": 1.0,
@@ -60,6 +59,8 @@ def gradient_bound(model: Any, *, output: str | None = None) -> float:
     if output not in (None, "probability", "margin"):
         msg = f"output must be 'probability' or 'margin'; got {output!r}"
         raise InvalidArgument(msg)
+    from ..models.from_torch import TorchModel
+
     if isinstance(model, TorchModel):
         return _network(model.module, is_probability=model.is_probability or output == "probability")
     if is_torch_module(model):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -137,12 +135,12 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def _replace(target: Path, content: bytes) -> None:
-    passing = target.parent / f".smoothlime-{secrets.token_hex(8)}.tmp"
+    passing = target.parent / f".smoothlime-{os.urandom(8).hex()}.tmp"
     try:
         with open(passing, "xb") as file:
             file.write(content)
         if target.exists():
-            shutil.copymode(target, passing)
+            passing.chmod(target.stat().st_mode & 0o7777)
         os.replace(passing, target)
     except BaseException:
         with contextlib.suppress(OSError):
