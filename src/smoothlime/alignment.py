@@ -15,6 +15,7 @@ import numpy as np
 from ._parallel import in_parts, threads
 from ._types import Array, Indices
 from .neighbourhood import Factor
+from .nets import EVEN_TOGETHER
 
 PILOTS = (12, 16)
 """Draws of a pilot that asks for gradients, in pairs z, −z: below 128 draws, and else."""
@@ -26,8 +27,8 @@ many draws will follow, and most."""
 STEP = 0.5
 """Length of those steps, in units of draws: long enough to see the jumps of trees."""
 
-DIRECTIONS = 7
-"""Directions that are put first: as many as there are coordinates that are even two by two (see `nets`)."""
+DIRECTIONS = EVEN_TOGETHER
+"""Directions that are put first: as many as there are coordinates that are even two by two."""
 
 NOISE = 1e-3
 """Directions in which gradients vary less than this share of their size are left alone: rounding may have made them."""

@@ -36,7 +36,7 @@ model; with more features they do not, and pairs z, −z do."""
 
 UNPAIRED_DRAWS = 2_048
 """And as long as draws are fewer, or nobody knows how many will follow, where features are more than EVEN_TOGETHER:
-what jumps is then better seen by pairs, and what is smooth as well."""
+what jumps is then better seen by pairs, and what is smooth about as well."""
 
 NET_FEATURES = {"gradients": 10, "values": 16}
 """Where draws are not turned, eight scrambled nets are taken up to here, and pairs in orthonormal bases beyond: with

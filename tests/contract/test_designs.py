@@ -155,3 +155,11 @@ def test_which_places_change_does_not_depend_on_how_draws_are_taken(d):
     alone = DESIGNS["aligned"].stream(d, 7, row=3).take(5_000)
     by_itself = DESIGNS["aligned"].stream(d, 7, row=3)
     np.testing.assert_array_equal(np.concatenate([by_itself.take(n) for n in (300, 700, 4_000)]), alone)
+
+
+@pytest.mark.parametrize("name", ["sobol", "aligned"])
+@pytest.mark.parametrize("d", [3, 11, 30])
+def test_what_follows_the_opening_that_is_kept_is_what_would_have_followed(name, d, monkeypatch):
+    kept = DESIGNS[name].stream(d, 5).take(4_096)
+    monkeypatch.setattr("smoothlime.nets.CACHED_FEATURES", 0)
+    np.testing.assert_array_equal(DESIGNS[name].stream(d, 5).take(4_096), kept)

@@ -428,3 +428,13 @@ class TestLeastSquares:
 @pytest.mark.parametrize(("d", "n", "takes"), [(84, 1_024, "clime"), (85, 1_024, "differences"), (85, 1_032, "clime")])
 def test_predictions_are_asked_at_turned_draws_from_twelve_for_each_feature(d, n, takes):
     assert choose_method("auto", has_gradients=False, d=d, n=n).name == takes
+
+
+@pytest.mark.parametrize(
+    ("d", "n", "design"),
+    [(9, 1_024, "aligned"), (9, 2_048, "aligned-pairs"), (9, None, "aligned"), (7, 2_048, "aligned"),
+     (17, 2_048, "aligned-pairs")],
+)  # fmt: skip
+def test_pairs_are_for_many_draws_or_features(d, n, design):
+    e = sl.explain(lambda a: np.tanh(a.sum(axis=1)), np.zeros(d), sigma=0.1, n_samples=n, progress=False)
+    assert (e.method, e.design) == ("clime", design)

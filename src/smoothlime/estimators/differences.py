@@ -16,7 +16,7 @@ from .controls import ControlSums
 
 CONTROLS = ("none", "margin")
 
-WAITING = 2**22
+WAITING = 2**20
 """Numbers of shared draws that wait to be multiplied together: with many features, sums over few pairs of each group
 take far longer to write down than to work out."""
 

@@ -299,8 +299,7 @@ class TorchSums:
                 scalars = (out.view(r, b * g, -1) * weights).sum(dim=2).view(r, b, g)
             pivot = self.pivot[i][rows]
             if not self.is_begun[rows].all():
-                one = scalars[:, :1, :1]  # a mean of equal numbers may be another: a constant must be seen to be one
-                pivot.copy_(one[:, 0, 0] + (scalars - one).mean(dim=(1, 2)))
+                pivot.copy_(scalars.mean(dim=(1, 2)))
             centred = scalars - pivot.to(scalars.device, scalars.dtype).view(r, 1, 1)
             self.value_first[i][rows, groups].add_(self.at_home(over_draws(centred)))
             self.value_second[i][rows, groups].add_(self.at_home(over_draws(centred.square())))
