@@ -133,7 +133,7 @@ def _triple_gradients(a):
 @pytest.mark.slow
 @pytest.mark.parametrize("has_gradients", [True, False])
 def test_intervals_hold_for_every_feature_of_many(has_gradients):
-    """Each feature hangs on two others; with plain Sobol' points the worst held 85% by gradients, 58% by predictions."""
+    """Each feature hangs on two others; with plain Sobol' points the worst held 85%, and 58% by predictions."""
     d, x, repeats = 42, 0.3, 400
     model = sl.from_functions(values=_triples, gradients=_triple_gradients if has_gradients else None)
     e = sl.explain(model, np.full((repeats, d), x), n_samples=1_024, draws="independent", progress=False)
