@@ -7,7 +7,8 @@ as a ratio to it: the median over rounds, and the interquartile range.
 - pictures: a network like ResNet-50 and one like ViT-B/16, with random weights, 3 × 224 × 224 pixels as 150,528
   features, 1 row × 256 and × 1,024 draws. With 256 also in bfloat16 (with its error beside float32), and with both
   compiled, each beside the bare network in the same form. Torch's convolutions use TF32 by themselves, its matrix
-  products where they are let: the second network is measured in both ways.
+  products where they are let: the second network is measured in both ways. What a compiler gains depends on how a
+  network is written: the second is also compiled as one of torch's own layers (layers).
 - rows: a 15-10-10-2 ELU network, 100,000 rows × 64 draws; one: the same, 1 row × 1,024 draws.
 - captum's NoiseTunnel over Saliency with as many draws, where captum is installed; of 100,000 rows for
   the first 1,000.
@@ -18,7 +19,7 @@ same but for rounding.
 Without a graphics card everything is tiny, nothing is compiled, and it only shows that it runs: the numbers mean
 nothing. Some of the cases alone go to a file of their own.
 
-    python benchmarks/bench_gpu.py [--only resnet vit rows one] [--rounds 7] [--no-compile] [--profile]
+    python benchmarks/bench_gpu.py [--only resnet vit layers rows one] [--rounds 7] [--no-compile] [--profile]
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ try:
     import numpy as np
     import scipy  # noqa: F401 (smoothlime needs it, and would say so only half-way)
     import torch
-    from gpu_networks import FULL, TINY, Sizes, Transformer, dense, resnet
+    from gpu_networks import FULL, TINY, Sizes, Transformer, dense, of_torch_layers, resnet
     from torch import nn
 except ModuleNotFoundError as err:
     sys.exit(f"bench_gpu.py needs numpy, scipy and torch: {err}")
@@ -58,6 +59,7 @@ HAS_CARD = torch.cuda.is_available()
 DEVICE = torch.device("cuda" if HAS_CARD else "cpu")
 SIGMA, TARGET, SEED, DESIGN = 0.3, 1, 0, "antithetic"
 BARE = "bare network"
+CASES = ("resnet", "vit", "layers", "rows", "one")
 FEW_ROWS = 1_000
 
 Job = Callable[[], Any]
@@ -209,6 +211,20 @@ def translated(
     return records
 
 
+def in_both_ways(name: str, network: Any, sizes: Sizes, options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Compiled alone, with matrix products in float32 and in TF32."""
+    if not (options.compile and HAS_CARD):
+        return []
+    net, d = made(network, sizes), 3 * sizes.side**2
+    x = np.random.default_rng(SEED).normal(size=(1, d))
+    points = torch.randn(max(sizes.draws), d, device=DEVICE)
+    records = translated(name, net, x, points, max(sizes.picture_batches), sizes, options)
+    torch.set_float32_matmul_precision("high")
+    records += translated(f"{name}, TF32", net, x, points, max(sizes.picture_batches), sizes, options)
+    torch.set_float32_matmul_precision("highest")
+    return records
+
+
 def tables(name: str, rows: int, draws: int, sizes: Sizes, options: argparse.Namespace) -> list[dict[str, Any]]:
     """Rows of the small network."""
     net = made(dense, sizes)
@@ -277,7 +293,7 @@ def show_profile(job: Job | None, options: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--only", nargs="+", choices=("resnet", "vit", "rows", "one"), help="some of the cases")
+    parser.add_argument("--only", nargs="+", choices=CASES, help="some of the cases")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--no-compile", dest="compile", action="store_false", help="leave torch.compile out")
     parser.add_argument("--profile", action="store_true", help="also show where one call spends its time")
@@ -293,11 +309,12 @@ def main() -> None:
     cases: dict[str, Callable[[], list[dict[str, Any]]]] = {
         "resnet": lambda: pictures("resnet50", resnet, sizes, options),
         "vit": lambda: pictures("vit_b16", Transformer, sizes, options),
+        "layers": lambda: in_both_ways("vit_b16, torch's layers", of_torch_layers, sizes, options),
         "rows": lambda: tables("rows", sizes.rows, 64, sizes, options),
         "one": lambda: tables("one", 1, 1_024, sizes, options),
     }
     records = []
-    for name in options.only or cases:
+    for name in options.only or CASES:
         records += [each | facts for each in cases[name]()]
         if HAS_CARD:
             torch.cuda.empty_cache()

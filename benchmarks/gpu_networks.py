@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -84,13 +85,13 @@ class Layer(nn.Module):
 class Transformer(nn.Module):
     """Of the shape of ViT-B/16, from flat points to logits."""
 
-    def __init__(self, sizes: Sizes) -> None:
+    def __init__(self, sizes: Sizes, layer: Callable[[int], nn.Module] = Layer) -> None:
         super().__init__()
         self.side = sizes.side
         self.patches = nn.Conv2d(3, sizes.dim, 16, 16)
         self.token = nn.Parameter(0.02 * torch.randn(1, 1, sizes.dim))
         self.places = nn.Parameter(0.02 * torch.randn(1, (sizes.side // 16) ** 2 + 1, sizes.dim))
-        self.layers = nn.Sequential(*(Layer(sizes.dim) for _ in range(sizes.depth)), nn.LayerNorm(sizes.dim))
+        self.layers = nn.Sequential(*(layer(sizes.dim) for _ in range(sizes.depth)), nn.LayerNorm(sizes.dim))
         self.head = nn.Linear(sizes.dim, sizes.classes)
 
     def forward(self, a: torch.Tensor) -> torch.Tensor:
@@ -98,6 +99,16 @@ class Transformer(nn.Module):
         tokens = self.patches(a.view(-1, 3, self.side, self.side)).flatten(2).transpose(1, 2)
         tokens = torch.cat([self.token.expand(len(a), -1, -1), tokens], dim=1) + self.places
         return self.head(self.layers(tokens)[:, 0])
+
+
+def of_torch_layers(sizes: Sizes) -> nn.Module:
+    """The same of torch's own layers, which do in several steps what `Layer` does in one."""
+
+    def layer(dim: int) -> nn.Module:
+        heads = max(1, dim // 64)
+        return nn.TransformerEncoderLayer(dim, heads, 4 * dim, activation="gelu", batch_first=True, norm_first=True)
+
+    return Transformer(sizes, layer)
 
 
 def dense(sizes: Sizes) -> nn.Module:

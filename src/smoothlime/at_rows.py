@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from ._arrays import on_host, send
 from ._types import Array, Points
 from .gradient_path import draw_first, empty_sums
 from .models import Evaluation
@@ -101,9 +102,13 @@ class Behind:
         return self._fetched(0)
 
     def ask_again(self) -> None:
-        """Ask until there are two answers."""
+        """Ask until there are two answers, and have them come to the host together."""
+        if len(self._answers) == 2:
+            return
         while len(self._answers) < 2:
             self._ask()
+        if all(each.is_cuda for each in self._answers):
+            send(self._answers)
 
     def compare(self) -> None:
         """The two must be the same."""
@@ -119,7 +124,7 @@ class Behind:
             self._answers += self.evaluation.answers(lambda _: self.sums.answer(), 1)
 
     def _fetched(self, which: int) -> Array:
-        return self.evaluation.checked(self._answers[which].cpu().numpy(), 1, row_name)
+        return self.evaluation.checked(on_host(self._answers[which]), 1, row_name)
 
 
 def ask_at_rows(job: Job, *, may_open: bool) -> AtRows:

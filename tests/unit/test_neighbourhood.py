@@ -123,6 +123,11 @@ def test_bad_neighbourhoods_say_what_is_wrong(arguments, message):
         Neighbourhood(**arguments)
 
 
+def test_no_sigma_is_not_taken_for_a_missing_number():
+    with pytest.raises(WrongType, match=r"sigma must be one number, or one per feature; got None. Leave it out for 1"):
+        Neighbourhood(None)
+
+
 @pytest.mark.parametrize(
     ("neighbourhood", "message"),
     [

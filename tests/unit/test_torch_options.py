@@ -139,7 +139,7 @@ class TestDevice:
         e = explain(sl.as_model(network(), device="cpu"))
         np.testing.assert_array_equal(e.values, explain(network()).values)
 
-    @pytest.mark.parametrize("device", ["foo", "cuda:99", 3.5, "hpu", ""])
+    @pytest.mark.parametrize("device", ["foo", "cuda:99", 3.5, "hpu", "", "meta"])
     def test_a_device_that_is_not_here_is_refused_by_name(self, device):
         with pytest.raises(
             InvalidArgument, match=rf"device must be one that torch can use here \('cpu'.*\); got {device!r}$"

@@ -320,7 +320,7 @@ def _check_device(torch: Any, device: Any) -> Any:
     """The device, if torch can use it here: asked before the module is touched."""
     try:
         found = torch.device(device)
-        torch.empty(0, device=found)
+        torch.empty(1, device=found).item()  # a device that holds no numbers refuses
     except (RuntimeError, AssertionError, TypeError, ImportError) as err:  # each kind of device has its own
         if is_out_of_memory(err):
             raise  # it is there, but full: torch says how full
