@@ -1,5 +1,9 @@
 """Draws that a network's device makes by itself."""
 
+import ctypes
+import shutil
+import subprocess
+
 import numpy as np
 import pytest
 import torch
@@ -90,7 +94,30 @@ def test_memory_that_runs_out_is_no_missing_compiler(card, monkeypatch):
     assert not torch_normals._cannot
 
 
-def test_the_function_holds_the_constants_of_the_hash():
-    for _, factor in host.MIXES:
-        assert f"{factor}ULL" in torch_normals.STEP
-    assert "{" + "{" not in torch_normals.STEP
+ON_HOST = """
+#include <cmath>
+static double cospi(double turns) { return cos(M_PI * fmod(turns, 2.0)); }
+static void sincospif(float turns, float *sine, float *cosine) {
+  *sine = sin(M_PI * (double) turns);
+  *cosine = cos(M_PI * (double) turns);
+}
+STEP
+extern "C" void fill(TYPE *made, long n, long long start, long long width, long long begin, long long stride) {
+  for (long i = 0; i < n; i++) made[i] = step<TYPE>(i / width, i % width, 1, start, width, begin, stride);
+}
+"""
+"""The function that a card translates, for a processor: what it calls there, and a loop around it."""
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="needs a compiler, g++")
+@pytest.mark.parametrize("start", [0, 1, 2**40 + 1])
+@pytest.mark.parametrize(("kind", "dtype", "off"), [("float", np.float32, 2**-20), ("double", np.float64, 2**-47)])
+def test_the_function_makes_the_numbers_of_the_processor(tmp_path, kind, dtype, off, start):
+    (tmp_path / "step.cpp").write_text(ON_HOST.replace("STEP", torch_normals.STEP).replace("TYPE", kind))
+    subprocess.run(["g++", "-O1", "-shared", "-fPIC", "-o", "step.so", "step.cpp"], cwd=tmp_path, check=True)
+    width, n = 1_001, 1_001 * 1_000
+    some, made = Run(Sequence.of(np.random.SeedSequence(1)), start, start + n), np.empty(n, dtype)
+    numbers = (start, width, some.sequence.begin, some.sequence.step)
+    fill = ctypes.CDLL(str(tmp_path / "step.so")).fill
+    fill(made.ctypes.data_as(ctypes.c_void_p), ctypes.c_long(n), *map(ctypes.c_longlong, numbers))
+    assert np.abs(made - host.normals(some)).max() < off
