@@ -1,5 +1,7 @@
 """f(x), what a model says at the rows themselves: asked for twice, as a model that is random cannot be explained.
 
+And once more for the first row in other company, as one whose answers depend on the rest of a batch cannot either.
+
 Mostly that is all the model is asked before the first draw. A device that works by itself would be idle meanwhile, for
 as long as the host takes to go through a large network once. So where one row is explained on such a device, the first
 batch of draws is under way before anything else is asked, and f(x) comes behind the last one.
@@ -44,6 +46,11 @@ class AtRows(Protocol):
         """Sums whose first batch is under way, and that nothing was added to yet."""
         ...
 
+    @property
+    def company(self) -> int:
+        """Points that were asked to see whether the first row's answer depends on others."""
+        ...
+
     def ask_again(self) -> None:
         """Ask for what has not been asked yet: called once a device that works by itself has been given all draws."""
         ...
@@ -62,6 +69,7 @@ class Asked:
     values: Array
     is_repeated: bool = False
     opened: None = None
+    company: int = 0
 
     @property
     def width(self) -> int:
@@ -88,6 +96,7 @@ class Behind:
     _answers: list[Any] = field(default_factory=list, init=False)
     """Up to two, (1, k), on the device"""
     _is_compared: bool = field(default=False, init=False)
+    company: int = field(default=0, init=False)
 
     @property
     def opened(self) -> GradientSums | None:
@@ -139,7 +148,15 @@ def ask_at_rows(job: Job, *, may_open: bool) -> AtRows:
     asked = Asked(job.evaluation, points, job.evaluation.values(given, row_name))
     if not is_apart:
         asked.ask_again()
+        asked.company = job.evaluation.check_independent(points, asked.values, _companions(job, points), row_name)
     return asked
+
+
+def _companions(job: Job, points: Points) -> Points:
+    """Two points near the first one: on either side of it, so that ranks change, but not its mirror images."""
+    companions = points[:1].repeat(2, axis=0)
+    companions[:, job.factor.free] += np.outer((1.0, -2.0), job.factor.std).astype(points.dtype)
+    return companions
 
 
 def _open(job: Job, points: Points) -> Behind | None:

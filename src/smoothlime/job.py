@@ -43,10 +43,15 @@ class Job:
     """f(x), once it has been asked for"""
 
     @property
-    def asked(self) -> int:
-        """Model rows asked for each row besides draws: f(x) twice, a pilot, and what a control needed."""
+    def asked(self) -> Indices:
+        """(r,) model rows asked for each row besides draws: f(x) twice, a pilot, and what a control needed.
+
+        The first row has been asked in other company too.
+        """
         controls = 0 if self.controlled is None else self.controlled.evaluations
-        return 2 + self.pilot + controls
+        asked = np.full(len(self.rows), 2 + self.pilot + controls)
+        asked[0] += self.answers.company
+        return asked
 
     @property
     def answers(self) -> AtRows:

@@ -180,7 +180,7 @@ class TestTheLoop:
         with pytest.warns(sl.errors.NotConverged):
             e = aligned(model, X, rtol=1e-6, atol=0.0, max_samples=1_000)
         assert e.n_samples[0] == 512
-        assert e.n_evaluations[0] == 512 + PILOTS[1] + 2
+        assert e.n_evaluations[0] == 512 + PILOTS[1] + 5
 
     def test_too_many_features_are_refused_by_name(self):
         linear = sl.from_functions(values=lambda a: a.sum(axis=1), gradients=np.ones_like)
@@ -355,9 +355,9 @@ class TestLeastSquares:
     def test_the_pilot_is_counted(self):
         for n, draws in ((256, 8), (1_024, 16), (None, 8)):  # about an eighth of the budget, at most 16 draws
             e = sl.explain(known.Sine(V).values, X, n_samples=n)
-            assert e.n_evaluations[0] == e.n_samples[0] + draws * 5 + 2
+            assert e.n_evaluations[0] == e.n_samples[0] + draws * 5 + 5
         wide = sl.explain(lambda a: a.sum(axis=1), np.zeros(20), n_samples=1_024)
-        assert wide.n_evaluations[0] == 1_024 + 8 * 21 + 2
+        assert wide.n_evaluations[0] == 1_024 + 8 * 21 + 5
 
     def test_outputs_share_their_draws(self):
         model = lambda a: np.column_stack([np.sin(a @ V), np.cos(a @ V[::-1])])

@@ -96,9 +96,9 @@ def test_every_point_that_was_evaluated_is_replayed(method, design):
     e = sl.explain(model, X[:1], method=method, design=design, sigma=0.6, n_samples=48, batch_size=10)
     evaluated = np.concatenate(seen)
     pilot = 12 if method == "smoothgrad" else 2 * 4  # comes first: gradients, or draws with a step along each feature
-    before = 2 + pilot * design.startswith("aligned")
+    before = 2 + 3 + pilot * design.startswith("aligned")  # x twice, and once beside two other points
     assert len(evaluated) == e.n_evaluations[0] == e.n_samples[0] + before
-    np.testing.assert_array_equal(evaluated[:2], np.repeat(X[:1], 2, axis=0))
+    np.testing.assert_array_equal(evaluated[:3], np.repeat(X[:1], 3, axis=0))
     replayed = e.perturbations(0)
     # where draws are turned, by matrix products, their last digit depends on the shape of the batch
     atol = 1e-14 if design.startswith("aligned") else 0.0

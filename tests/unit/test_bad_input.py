@@ -275,6 +275,28 @@ class TestModels:
         ):
             sl.explain(lambda a: np.stack([a[:, 0], nearly(a)], axis=1), X, target=0)
 
+    @pytest.mark.parametrize("rows", [1, 2, 40])
+    @pytest.mark.parametrize("method", ["clime", "differences"])
+    def test_whose_answers_depend_on_the_rest_of_the_batch(self, rows, method):
+        x = np.random.default_rng(0).normal(3, 2, size=(rows, 3))
+
+        def standardised(a):
+            return total((a - a.mean(axis=0)) / (a.std(axis=0) + 1e-9))
+
+        def ranked(a):
+            return 1.0 + a[:, 0].argsort().argsort()
+
+        for model in (standardised, ranked):
+            with pytest.raises(errors.ModelError, match=r"answer for row 0 depends on what it is asked together with"):
+                sl.explain(model, x, method=method, n_samples=64)
+        alone = sl.explain(standardised, x, method=method, n_samples=64, batch_size=1)  # it is a function of one point
+        np.testing.assert_array_equal(alone.values, 0.0)
+
+    def test_whose_last_digits_depend_on_it_may(self):
+        for share in (1e-9, 1e-3):  # float64 or float32, and few digits
+            e = sl.explain(lambda a, share=share: total(a) * (1 + share * len(a) / 2**16), X, n_samples=64)
+            assert np.isfinite(e.values).all()
+
     def test_that_expect_another_width(self):
         from sklearn.linear_model import LinearRegression
 

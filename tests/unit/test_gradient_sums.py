@@ -215,14 +215,14 @@ class TestCosts:
         net = network()
         calls = self.count(net, monkeypatch)
         sl.explain(net, X, target=0, n_samples=1_024, design="sobol", batch_size=64)
-        assert calls["forward"] == 2 + 7 * 1_024 // 64
+        assert calls["forward"] == 3 + 7 * 1_024 // 64
         assert calls["fetched"] == 1
 
     def test_several_outputs_take_one_pass_forward(self, monkeypatch):
         net = network()
         calls = self.count(net, monkeypatch)
         sl.explain_outputs(net, X, n_samples=256)
-        assert calls["points"] == 7 * (256 + 2 + 3 * 16)  # a pilot has to ask for the gradients of each output
+        assert calls["points"] == 7 * (256 + 2 + 3 * 16) + 1  # a pilot has to ask for the gradients of each output
 
 
 @pytest.fixture

@@ -84,6 +84,14 @@ class TestTorch:
         if not isinstance(layer, torch.nn.TransformerEncoderLayer):
             sl.explain(net.eval(), POINTS, n_samples=64)
 
+    @pytest.mark.parametrize("kind", [torch.nn.BatchNorm1d, torch.nn.SyncBatchNorm])
+    def test_batch_norm_without_statistics_is_refused_in_evaluation_mode_too(self, kind):
+        net = torch.nn.Sequential(kind(4, track_running_stats=False), torch.nn.Linear(4, 1)).eval()
+        with pytest.raises(ModelError, match=r"batch norm without running statistics .*Give it statistics"):
+            sl.explain(net, POINTS)
+        of_each = torch.nn.Sequential(torch.nn.Unflatten(1, (1, 4)), torch.nn.InstanceNorm1d(1), torch.nn.Flatten(1))
+        assert np.isfinite(sl.explain(of_each.eval(), POINTS, target=0, n_samples=64).values).all()
+
     def test_layers_that_do_not_care_may_stay_in_training_mode(self):
         sl.explain(network().train(), POINTS, target=0, n_samples=64)
 

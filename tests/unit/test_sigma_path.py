@@ -212,7 +212,7 @@ def test_predicted_is_the_class_at_the_row_at_every_sigma():
     assert path.smoothed[0] > 0.5 > path.smoothed[1]
 
 
-def test_the_model_is_asked_about_the_row_twice_and_about_the_draws_once():
+def test_the_model_is_asked_about_the_row_thrice_and_about_the_draws_once():
     asked = []
 
     def model(a):
@@ -220,7 +220,7 @@ def test_the_model_is_asked_about_the_row_twice_and_about_the_draws_once():
         return np.sin(a[:, 0])
 
     path = sl.sigma_path(model, X, SIGMAS, method="clime", n_samples=512)
-    assert sum(asked) == 2 + len(SIGMAS) * int(path[0].n_samples[0])
+    assert sum(asked) == 2 + 3 + len(SIGMAS) * int(path[0].n_samples[0])
 
 
 def test_progress_counts_the_whole_path():

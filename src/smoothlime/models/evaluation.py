@@ -22,6 +22,9 @@ BATCH_BYTES = 2**20
 MOST_POINTS = 2**16
 """Points per model call however few their features, where BATCH_BYTES are what a call is best given."""
 
+SAME_ANSWER, FEW_DIGITS = 0.01, 16.0
+"""Share of the largest output, and multiple of a number type's spacing, up to which two answers are rounded ones."""
+
 
 def automatic_batch_size(d: int, dtype: np.dtype[Any], model: Model | None = None) -> int:
     """Points per model call: a power of two, from d, the number format and the model alone, so that answers repeat."""
@@ -81,6 +84,29 @@ class Evaluation:
             )
             raise ModelError(msg)
         self.check_same(values, again, where)
+
+    def check_independent(self, points: Points, values: Array, companions: Points, where: Where) -> int:
+        """Ask for the first point in other company: an answer that depends on the rest of a batch is not its own.
+
+        How many points were asked. Alone, if it was asked together with others, else beside companions (c, d). How
+        many points come together may change the last digits of an answer, in few digits all but the first.
+        """
+        is_alone = len(points) > 1
+        given = points[:1].copy() if is_alone else np.concatenate([points, companions])
+        again = self.values(given, lambda position: f"a draw around {where(0)}" if position else where(0))
+        largest = max(np.abs(values).max(), np.abs(again).max())
+        epsilon = np.max(getattr(self.model, "epsilon", 0.0))
+        output = int(np.argmax(np.abs(again[0] - values[0])))
+        if np.abs(again[0] - values[0])[output] > max(SAME_ANSWER, FEW_DIGITS * epsilon) * largest:
+            alone, beside = (again, values) if is_alone else (values, again)
+            msg = (
+                f"the model's answer for {where(0)} depends on what it is asked together with: {alone[0, output]:.6g}"
+                f" alone and {beside[0, output]:.6g} beside others. Something in it is made of the whole batch"
+                " (fit_transform, ranks, groups, batch statistics): let it use what was fitted before, or give"
+                " batch_size=1"
+            )
+            raise ModelError(msg)
+        return len(given)
 
     def check_same(self, values: Array, again: Array, where: Where) -> None:
         """Complain about a row for which there are two answers."""

@@ -350,14 +350,23 @@ def _writes(points: Any) -> int:
 
 
 def _check_evaluation_mode(module: Any) -> None:
-    """Dropout and batch norm in training mode make an answer depend on chance or on its neighbours in a batch."""
-    if not any(part.training for part in _parts(module)):
+    """Dropout and batch norm in training mode make an answer depend on chance or on its neighbours in a batch.
+
+    Batch norm that keeps no statistics always does the latter.
+    """
+    parts = _parts(module)
+    if any(getattr(part, "running_mean", part) is None and _home(part).endswith(".batchnorm") for part in parts):
+        msg = (
+            "the network has a batch norm without running statistics (track_running_stats=False), so its answers depend"
+            " on the rest of the batch in evaluation mode too. Give it statistics that it keeps"
+        )
+        raise ModelError(msg)
+    if not any(part.training for part in parts):
         return
     for name, part in module.named_modules():
         if not part.training:
             continue
-        kind = type(part)
-        home = next((cls.__module__ for cls in kind.__mro__ if cls.__module__.startswith("torch.nn.modules")), "")
+        kind, home = type(part), _home(part)
         drops = isinstance(getattr(part, "dropout", None), int | float) and part.dropout > 0
         moody = home.endswith((".dropout", ".batchnorm")) or kind.__name__ == "RReLU" or drops
         if moody:
@@ -367,3 +376,8 @@ def _check_evaluation_mode(module: Any) -> None:
                 " the rest of the batch. Call model.eval() first"
             )
             raise ModelError(msg)
+
+
+def _home(part: Any) -> str:
+    """The module of torch that a layer is made of."""
+    return next((each.__module__ for each in type(part).__mro__ if each.__module__.startswith("torch.nn.modules")), "")
