@@ -24,7 +24,7 @@ Each error is also the built-in error it resembles, so `except ValueError` keeps
     ├── SmallerBatches                        the model ran out of memory; batches were halved
     ├── NotKept                               a download could not be kept for the next time
     ├── LostPrecision                         the model's number format blurs the perturbations
-    └── JumpsUnseen                           the model changes, but its gradients are 0
+    └── JumpsUnseen                           the model changes otherwise than its gradients say
 """
 
 from __future__ import annotations
@@ -115,4 +115,4 @@ class LostPrecision(SmoothlimeWarning):
 
 
 class JumpsUnseen(SmoothlimeWarning):
-    """The model changes over the neighbourhood, but its gradients are 0: it jumps, and gradients do not see that."""
+    """The model changes over the neighbourhood otherwise than its gradients say: mostly it jumps, which they miss."""

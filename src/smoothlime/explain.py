@@ -9,19 +9,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ._types import Array
 from ._validate import check_choice
 from .at_rows import ask_at_rows
 from .choices import certify_method, choose_design, choose_method
 from .controlled import settle_control
-from .designs import DESIGNS, Design, pilot_draws
-from .errors import InvalidArgument, JumpsUnseen, LostPrecision, NoGradients, NotConverged, TooFewDraws
-from .estimators import Estimator, GroupedDraws, Lime
+from .designs import DESIGNS, Design
+from .errors import InvalidArgument, LostPrecision, NoGradients, NotConverged, TooFewDraws
+from .estimators import Estimator, Lime
 from .exact import Exact
 from .exactly import Exactly, find_exactly
 from .explanation import Explanation
-from .job import Job, evaluate_outputs
-from .models import Evaluation, Target, model_dtype
+from .job import Job
+from .models import Evaluation, model_dtype
 from .models.evaluation import automatic_batch_size
 from .models.targets import every_output, range_of, stretch_of
 from .neighbourhood import Neighbourhood
@@ -32,9 +31,6 @@ from .uncertainty.stopping import FIRST_LOOK, Stopping, plan_looks
 
 BLURRED = 1e-3
 """Spacing of a model's numbers, in neighbourhood standard deviations, from which on slopes lose digits."""
-
-LOOKED_AT = 4
-"""Gradients that are asked for where a slope of 0 may be that of a model that jumps."""
 
 BLIND = 2.0
 """And from which on steps get lost between them, so that slopes are no longer blurred but wrong: by 1.5% here, and soon
@@ -146,7 +142,6 @@ def explain(
     (explanation,) = run(job, resolved, progress)
     if n_samples is None:
         warn_not_converged({explanation.output_name: explanation})
-    _warn_of_jumps(job, resolved, [explanation])
     return explanation
 
 
@@ -202,7 +197,6 @@ def explain_outputs(
     explanations = dict(zip(resolved.names, run(job, resolved, progress), strict=True))
     if n_samples is None:
         warn_not_converged(explanations)
-    _warn_of_jumps(job, resolved, list(explanations.values()))
     return explanations
 
 
@@ -344,29 +338,6 @@ def warn_not_converged(explanations: Mapping[str, Explanation]) -> None:
             " Their error bars hold all the same. Raise max_samples, rtol or atol"
         )
         warnings.warn(msg, NotConverged, stacklevel=3)
-
-
-def _warn_of_jumps(job: Job, target: Target, explanations: list[Explanation]) -> None:
-    """A model that changes but has no slope anywhere does so in jumps, which gradients do not see."""
-    if job.method.name != "smoothgrad":
-        return
-    for i, e in enumerate(explanations):
-        flat = np.flatnonzero((e.radius == 0) & (e.fidelity < 1))
-        flat = flat[~np.nan_to_num(e.values[flat]).any(axis=1)]
-        if len(flat) and not _has_slope(job, int(flat[0]), target.weights[flat[0], i]):
-            more = f" and {len(flat) - 1} more" if len(flat) > 1 else ""
-            msg = (
-                f"the gradients of {e.output_name!r} are 0 around row {flat[0]}{more}, though the model changes there:"
-                " it jumps (rounding, argmax, trees inside?), which gradients do not see. Use method='clime'"
-            )
-            warnings.warn(msg, JumpsUnseen, stacklevel=3)
-
-
-def _has_slope(job: Job, row: int, weights: Array) -> bool:
-    """Whether a model has a gradient at a few draws that are no pairs, whose gradients might cancel."""
-    z = pilot_draws(2 * LOOKED_AT, len(job.factor.free), job.seed, None)[::2]
-    _, gradients = evaluate_outputs(job, weights, row, GroupedDraws(z[None, None], is_shared=True))
-    return bool(gradients.any())
 
 
 def _check_spacing(subject: Subject) -> None:

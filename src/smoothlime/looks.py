@@ -49,7 +49,7 @@ class Found:
         self.said = np.zeros((rows, groups, d))
         self.sizes = np.zeros((rows, groups))
         self.smoothed, self.radius, self.fidelity, self.freedom = np.full((4, rows), np.nan)
-        self.converged = np.zeros(rows, dtype=np.bool_)
+        self.converged, self.torn = np.zeros((2, rows), dtype=np.bool_)
 
     def turn(self, where: Any, directions: Array) -> None:
         """Keep the directions (r, k, f) that draws are turned to."""
@@ -69,6 +69,7 @@ class Found:
             "fidelity": look.fidelity,
             "freedom": groups.degrees_of_freedom,
             "converged": look.is_reached,
+            "torn": estimate.torn,
         }
         self.n[where] = look.n
         is_all = isinstance(rows, slice) and rows.stop - rows.start == len(self.n)

@@ -24,6 +24,7 @@ from .explanation import Explanation, Provenance, columns
 from .gradient_path import Summed, add_draws, empty_sums
 from .groups import Groups
 from .job import Job, Question, evaluate
+from .jumps import warn_of_jumps
 from .looks import Found, Look
 from .models import Target
 from .models.base import is_out_of_memory
@@ -43,10 +44,12 @@ def run(job: Job, target: Target, progress: Any) -> list[Explanation]:
         for rows in _panels(job, question):
             _sample(job, question, rows, found, watch)
     predictions = target.of(job.predictions)
-    return [
+    explanations = [
         _explanation(job, found, slice(i, None, t), predictions[:, i], target.names[i], target.row_names)
         for i in range(t)
     ]
+    warn_of_jumps(job, target, explanations, found.torn)
+    return explanations
 
 
 def trace(job: Job, target: Target, counts: Sequence[int], progress: Any) -> Array:

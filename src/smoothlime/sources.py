@@ -11,7 +11,7 @@ from ._types import Array, Indices, Points
 from .alignment import Turns, leading_directions, pilot_count, quotients, with_steps
 from .designs import Chunk, Stream, pilot_draws
 from .estimators import Estimate, GroupedDraws
-from .estimators.both import combined
+from .estimators.both import are_torn, combined
 from .job import Job, Question, evaluate
 
 
@@ -67,7 +67,8 @@ class Source:
             is_bent = np.repeat(self.directions[:, 1:].any(axis=(1, 2)), t)[:, None, None]
             said = np.where(is_bent, combined(gradients, estimate.slopes, t), gradients)
             pseudo = factor.unwhiten(turns.of(said))
-            return dataclasses.replace(estimate, values=pseudo.mean(axis=1), pseudo=pseudo)
+            is_torn = are_torn(gradients, estimate.slopes, estimate.spread)
+            return dataclasses.replace(estimate, values=pseudo.mean(axis=1), pseudo=pseudo, is_torn=is_torn)
         d = len(factor.free)
         return dataclasses.replace(
             estimate,

@@ -394,6 +394,78 @@ def test_jumps_that_gradients_do_not_see_are_told():
         sl.explain_outputs(Rounds().eval(), [[0.3, -0.4]], sigma=0.5, n_samples=256)
 
 
+class Network(torch.nn.Module):
+    """A function of points as a network."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, a):
+        return self.function(a)
+
+
+class WrongSlope(torch.autograd.Function):
+    """A sine that says it is half as steep."""
+
+    @staticmethod
+    def forward(context, a):
+        context.save_for_backward(a)
+        return torch.sin(a)
+
+    @staticmethod
+    def backward(context, above):
+        return above * torch.cos(context.saved_tensors[0]) / 2
+
+
+LEVELS = torch.tensor([0.5, -1.0, 1.5, 0.0])
+
+
+@pytest.mark.parametrize("settings", [{}, {"n_samples": 256}, {"draws": "independent"}], ids=str)
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (lambda a: a.sum(dim=1) + 3 * (a[:, 0] > 0), "the gradients miss the jumps of this model"),
+        (lambda a: a[:, 1] + LEVELS[a[:, 0].round().long().clamp(-1, 2) + 1], "the gradient of 'x0' is zero although"),
+        (lambda a: torch.sin(a[:, 1]) + a[:, 0].detach(), "the gradient of 'x0' is zero although the output follows"),
+        (lambda a: WrongSlope.apply(a[:, 0]) + 0 * a[:, 1], "the gradients are "),
+    ],
+    ids=["a step beside a slope", "levels of a code", "a detached part", "a gradient of its own"],
+)
+def test_gradients_that_are_no_slopes_are_told(function, reason, settings):
+    with pytest.warns(
+        errors.JumpsUnseen, match=f"the gradients of 'output' are not its slopes around row 0.*: {reason}"
+    ):
+        sl.explain(Network(function), [[0.1, 0.2], [0.2, 0.1]], sigma=0.8, **settings)
+
+
+def test_gradients_of_the_output_that_is_wrong_are_told():
+    net = Network(lambda a: torch.stack([a[:, 0], a[:, 1] + 3 * (a[:, 0] > 0)], dim=1))
+    with pytest.warns(errors.JumpsUnseen, match="the gradients of '1' are not its slopes around row 0: "):
+        sl.explain_outputs(net, [0.1, 0.2], sigma=0.8)
+
+
+@pytest.mark.parametrize("n", [256, 1_024])
+@pytest.mark.parametrize("d", [2, 30])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda s: torch.sin(20 * s),
+        torch.abs,
+        lambda s: torch.relu(s - 3),
+        lambda s: torch.exp(2.5 * s),
+        lambda s: torch.sigmoid(200 * s),
+        lambda s: s**3,
+    ],
+    ids=["waves", "a kink", "a rare kink", "heavy tails", "nearly a step", "a cube"],
+)
+def test_gradients_that_are_slopes_are_not_complained_about(function, d, n):
+    v = torch.arange(1.0, d + 1) / torch.arange(1.0, d + 1).norm()
+    x = np.random.default_rng(0).normal(0, 0.5, size=(4, d))
+    for seed in range(4):
+        sl.explain(Network(lambda a: function(a @ v.to(a.dtype))), x, n_samples=n, seed=seed)  # warnings are errors
+
+
 def test_a_constant_network_has_no_jumps():
     class Constant(torch.nn.Module):
         def forward(self, a):

@@ -122,6 +122,13 @@ class Estimate:
     """(r,) how many draws carry the model's variance; None where the method does not count them"""
     slopes: Array | None = None
     """(r, g, d) what the values in each group say of the slope, in units of draws before they were turned"""
+    is_torn: Flags | None = None
+    """(r,) where values and gradients are so far apart that one of them is wrong; None where nobody compares them"""
+
+    @property
+    def torn(self) -> Flags:
+        """The same, False where nobody compares them."""
+        return np.broadcast_to(False, len(self.spread)) if self.is_torn is None else self.is_torn
 
     def where(self, rows: Flags, other: Estimate, d: int) -> Estimate:
         """The same with the slopes of some rows, the first d, taken from another estimate of the same draws."""

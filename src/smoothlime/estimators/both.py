@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._types import Array
+from .._types import Array, Flags
 from ..uncertainty.jackknife import ratio
 
 SKEWED = 1.0, 2.0
@@ -23,6 +23,10 @@ gradient, weights that other groups agree best with are wrong for just these dra
 APART = 2.0, 3.0
 """The same for how far values and gradients are apart, in standard errors: where a model jumps, or its values lose the
 digits that its gradients have, the difference does not estimate zero."""
+
+TORN, LARGE = 6.0, 0.1
+"""And from which on that is a reason to look closer: in standard errors, if it is also a share of the model's standard
+deviation. Models without jumps hardly ever reach both; those that jump do with enough draws."""
 
 
 def combined(gradients: Array, slopes: Array, outputs: int = 1) -> Array:
@@ -39,6 +43,17 @@ def combined(gradients: Array, slopes: Array, outputs: int = 1) -> Array:
     weight = -ratio(_without_each(products), _without_each(squares)).clip(-1.0, 0.0)
     trust = np.minimum(_fading(_skewness(centred), SKEWED), _fading(_distance(away, centred_away), APART)).min(axis=1)
     return (means + (trust * weight)[:, None] * away).reshape(r, g, d)
+
+
+def are_torn(gradients: Array, slopes: Array, spread: Array) -> Flags:
+    """(r,) where values and gradients, as in `combined`, are so far apart along an axis that one of them is wrong.
+
+    In units of draws no slope is larger than the model's standard deviation, `spread` (r,).
+    """
+    away = (slopes - gradients)[:, None]
+    mean = away.mean(axis=2, keepdims=True)
+    distance = _distance(away, away - mean)
+    return ((distance > TORN) & (np.abs(mean) > LARGE * spread[:, None, None, None])).any(axis=(1, 2, 3))
 
 
 def _without_each(terms: Array) -> Array:

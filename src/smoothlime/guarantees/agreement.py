@@ -13,6 +13,7 @@ import numpy as np
 
 from .._types import Array, Flags
 from .._validate import check_count, check_fraction, check_number
+from ..designs import DESIGNS
 from ..errors import InvalidArgument, NoGradients
 from ..estimators import GroupedDraws
 from ..explain import prepare
@@ -29,6 +30,9 @@ LARGEST_SHARE = 0.1
 
 BEYOND_DOUBT = 1e-8
 """p-value that even heavy tails do not explain."""
+
+MADE_SURE, MARGIN = 1_024, 0.05
+"""Draws that settle a suspicion, and the relative difference from which on it matters."""
 
 ROUNDING = 1e-9
 """Relative differences below this are rounding."""
@@ -157,6 +161,17 @@ def agreement(
         alpha=level,
         n_samples=n,
     )
+
+
+def disagreement(job: Job, weights: Array, row: int) -> str:
+    """What is wrong with the gradients around a row, of outputs by weights (k,), if that is beyond doubt; else nothing.
+
+    Asked where something seems to be wrong with them, so by draws of its own.
+    """
+    d = len(job.factor.free)
+    z = DESIGNS["iid"].stream(d, job.seed, None).take(max(MADE_SURE, 6 * d))
+    found = _test_row(job, weights, row, GroupedDraws(z[None, None], is_shared=True), MARGIN, MARGIN)
+    return found.diagnosis if found.p_value <= BEYOND_DOUBT and found.relative > MARGIN else ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,0 +1,66 @@
+"""Jumps, which gradients do not see: suspected where values at the same draws say otherwise, made sure of, and told."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from ._types import Array, Flags, Indices
+from .designs import pilot_draws
+from .errors import JumpsUnseen
+from .estimators import GroupedDraws
+from .explanation import Explanation
+from .job import Job, evaluate_outputs
+from .models import Target
+
+LOOKED_AT = 4
+"""Gradients that are asked for where a slope of 0 may be that of a model that jumps."""
+
+
+def warn_of_jumps(job: Job, target: Target, explanations: list[Explanation], torn: Flags) -> None:
+    """Say where a model changes but has no slope at all, or has been `torn` (r·t,), and gradients are not its slopes.
+
+    Whoever is suspected is asked a little more; the first one stands for all.
+    """
+    if job.method.name != "smoothgrad":
+        return
+    for i, e in enumerate(explanations):
+        flat = np.flatnonzero((e.radius == 0) & (e.fidelity < 1))
+        flat = flat[~np.nan_to_num(e.values[flat]).any(axis=1)]
+        if len(flat) and not _has_slope(job, int(flat[0]), target.weights[flat[0], i]):
+            msg = (
+                f"the gradients of {e.output_name!r} are 0 around row {flat[0]}{_more(len(flat))}, though the model"
+                " changes there: it jumps (rounding, argmax, trees inside?), which gradients do not see."
+                " Use method='clime'"
+            )
+            warnings.warn(msg, JumpsUnseen, stacklevel=4)
+            return
+    _warn_of_disagreement(job, target, explanations, np.flatnonzero(torn))
+
+
+def _warn_of_disagreement(job: Job, target: Target, explanations: list[Explanation], torn: Indices) -> None:
+    if not len(torn):
+        return
+    from .guarantees.agreement import disagreement
+
+    row, i = divmod(int(torn[0]), len(explanations))
+    reason = disagreement(job, target.weights[row, i], row)
+    if reason:
+        rows = len(np.unique(torn // len(explanations)))
+        msg = (
+            f"the gradients of {explanations[i].output_name!r} are not its slopes around row {row}{_more(rows)}:"
+            f" {reason}. Use method='clime', which needs only predictions; `agreement` says more"
+        )
+        warnings.warn(msg, JumpsUnseen, stacklevel=5)
+
+
+def _more(rows: int) -> str:
+    return f" and {rows - 1} more" if rows > 1 else ""
+
+
+def _has_slope(job: Job, row: int, weights: Array) -> bool:
+    """Whether a model has a gradient at a few draws that are no pairs, whose gradients might cancel."""
+    z = pilot_draws(2 * LOOKED_AT, len(job.factor.free), job.seed, None)[::2]
+    _, gradients = evaluate_outputs(job, weights, row, GroupedDraws(z[None, None], is_shared=True))
+    return bool(gradients.any())
