@@ -43,7 +43,8 @@ def take_up(
     table = as_table(X)
     x = check_rows(X, finite=False) if table is None else table.numbers()
     adapted = as_model(model, output=output) if knows_both_outputs(model) else as_model(model)
-    names = _feature_names(getattr(adapted, "feature_names", None), table, as_table(background), x.shape[1])
+    data = as_table(background, "background")
+    names = _feature_names(getattr(adapted, "feature_names", None), table, data, x.shape[1])
     neighbourhood = choose_neighbourhood(sigma, background, names)
     if table is not None:
         neighbourhood = neighbourhood.holding(table.not_numeric, names)
