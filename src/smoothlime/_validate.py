@@ -188,11 +188,19 @@ def default_names(d: int) -> tuple[str, ...]:
     return tuple(f"x{j}" for j in range(d))
 
 
+def as_names(names: Sequence[str], name: str) -> tuple[str, ...]:
+    """Names one by one; a single text would be taken letter by letter."""
+    if isinstance(names, str | bytes):
+        msg = f"{name} must be a list of names; got the text {_shown(names)}. Write [{_shown(names)}]"
+        raise WrongType(msg)
+    return tuple(str(each) for each in names)
+
+
 def check_names(names: Sequence[str] | None, d: int, name: str = "feature_names") -> tuple[str, ...]:
     """d different names; x0, x1, ... where none are given."""
     if names is None:
         return default_names(d)
-    found = tuple(str(each) for each in names)
+    found = as_names(names, name)
     if len(found) != d:
         msg = f"{name} has {len(found)} names for {d} features"
         raise InvalidArgument(msg)

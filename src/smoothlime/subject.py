@@ -8,7 +8,7 @@ from typing import Any
 from ._types import Array
 from ._validate import check_finite, check_names, check_rows, default_names
 from .errors import InvalidArgument, WrongType
-from .models import Model, as_model, knows_both_outputs
+from .models import Model, as_asked
 from .models.on_tables import TableModel
 from .neighbourhood import Factor, Neighbourhood
 from .tables import Table, as_table
@@ -42,7 +42,7 @@ def take_up(
     """Adapt the model, read the rows, settle names and neighbourhood; gaps in what is perturbed are refused."""
     table = as_table(X)
     x = check_rows(X, finite=False) if table is None else table.numbers()
-    adapted = as_model(model, output=output) if knows_both_outputs(model) else as_model(model)
+    adapted = as_asked(model, output)
     data = as_table(background, "background")
     names = _feature_names(getattr(adapted, "feature_names", None), table, data, x.shape[1])
     neighbourhood = choose_neighbourhood(sigma, background, names)

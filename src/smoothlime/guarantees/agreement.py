@@ -17,7 +17,7 @@ from ..errors import InvalidArgument, NoGradients
 from ..estimators import GroupedDraws
 from ..explain import prepare
 from ..job import Job, evaluate_outputs
-from ..models import Differentiable, as_model, knows_both_outputs
+from ..models import Differentiable, as_asked
 from ..neighbourhood import Factor
 from ..settings import Settings
 
@@ -118,7 +118,7 @@ def agreement(
     n = check_count(n_samples, "n_samples")
     level = check_fraction(alpha, "alpha")
     share = check_number(margin, "margin")
-    adapted = as_model(model, output=output) if knows_both_outputs(model) else as_model(model)
+    adapted = as_asked(model, output)
     if not isinstance(adapted, Differentiable):
         msg = f"agreement compares gradients with predictions; a {type(model).__name__} has no gradients to compare"
         raise NoGradients(msg)

@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from .._types import Points
+from .._validate import as_names
 from ..errors import InvalidArgument, ModelError, WrongType
 
 
@@ -110,10 +111,11 @@ def from_functions(
         if not callable(given) and not (name == "gradients" and given is None):
             msg = f"{name} must be a function of points (n, d); got a {type(given).__name__}"
             raise WrongType(msg)
-    names = None if feature_names is None else tuple(str(each) for each in feature_names)
+    names = None if feature_names is None else as_names(feature_names, "feature_names")
+    called = as_names(outputs, "outputs")
     if gradients is None:
-        return FunctionModel(values, tuple(outputs), names)
-    return FunctionModelWithGradients(values, gradients, tuple(outputs), names)
+        return FunctionModel(values, called, names)
+    return FunctionModelWithGradients(values, gradients, called, names)
 
 
 def as_columns(values: Any) -> Any:
