@@ -84,8 +84,9 @@ class Agreement:
         """The verdict, and how it was reached."""
         return (
             f"Gradients and predictions {self.verdict}.\n"
-            f"Paired test on {self.n_samples:,} shared draws per row, level {self.alpha:g}, margin {self.margin:.0%} of"
-            f" the slope; smallest p-value {max(float(self.p_value.min()), 1e-300):.2g} (approximate)."
+            f"Paired test on {self.n_samples:,} shared draws per row, level {self.alpha:g}, margin"
+            f" {100 * self.margin:.10g}% of the slope;"
+            f" smallest p-value {max(float(self.p_value.min()), 1e-300):.2g} (approximate)."
         )
 
 
