@@ -29,7 +29,7 @@ def as_float_array(value: Any, name: str, *, allow_bools: bool = True) -> Array:
     try:
         found = np.asarray(value)
         _check_kind(found, name, allow_bools=allow_bools)
-        if _is_masked(value):  # asarray takes what lies beneath the mask
+        if is_masked(value):  # asarray takes what lies beneath the mask
             return np.asarray(value.astype(np.float64).filled(np.nan))
         # objects are asked again: columns of nullable numbers have their own way to write gaps as NaN
         return np.asarray(value if found.dtype.kind == "O" else found, dtype=np.float64)
@@ -44,7 +44,7 @@ def as_float_array(value: Any, name: str, *, allow_bools: bool = True) -> Array:
         raise WrongType(msg) from err
 
 
-def _is_masked(value: Any) -> bool:
+def is_masked(value: Any) -> bool:
     """Whether it is a masked array, without loading `numpy.ma` to ask."""
     return isinstance(value, np.ndarray) and hasattr(value, "mask")
 
@@ -58,16 +58,22 @@ def _check_kind(found: Any, name: str, *, allow_bools: bool) -> None:
     if kind == "b" and not allow_bools:
         msg = f"{name} must hold numbers; got {found.tolist()!r}. Write 1.0 if that is what is meant"
         raise WrongType(msg)
-    if kind == "O":
+    what = what_instead_of_numbers(found)
+    if what:
+        way = next(way for kind, way in NO_NUMBERS.values() if what.startswith(kind)).format(name=name)
+        msg = f"{name} must hold numbers; got {what}. Make numbers of it first: {way}"
+        raise WrongType(msg)
+
+
+def what_instead_of_numbers(found: Any) -> str:
+    """What an array holds that NumPy would make numbers of though it means none, with an example; or nothing."""
+    if found.dtype.kind == "O":
         strange = (each for each in found.flat if isinstance(each, str | bytes | np.datetime64 | np.timedelta64))
         found = np.asarray(next(strange, 0.0))
-    if found.dtype.kind in NO_NUMBERS:
-        what, way = NO_NUMBERS[found.dtype.kind]
-        shown = next((str(each) for each in found.flat), "")
-        msg = (
-            f"{name} must hold numbers; got {what} such as {shown!r}. Make numbers of it first: {way.format(name=name)}"
-        )
-        raise WrongType(msg)
+    if found.dtype.kind not in NO_NUMBERS:
+        return ""
+    shown = next((str(each) for each in found.flat), "")
+    return f"{NO_NUMBERS[found.dtype.kind][0]} such as {shown!r}"
 
 
 def _lengths(value: Any) -> list[int]:

@@ -248,6 +248,39 @@ class TestModels:
         with pytest.raises(errors.ModelError, match="the model must return numbers"):
             sl.explain(lambda a: np.array(["yes"] * len(a)), X)
 
+    @pytest.mark.parametrize(
+        ("output", "message"),
+        [
+            (lambda a: [str(each) for each in a[:, 0]], r"return numbers, as predict_proba.*; got text such as '0.1'"),
+            (lambda a: np.array([str(each) for each in a[:, 0]], dtype=object), "got text such as '0.1'"),
+            (lambda a: np.datetime64("2020-01-01") + a[:, 0].astype("timedelta64[D]"), "numbers; got dates such as"),
+            (lambda a: a[:, 0].astype("timedelta64[s]"), "numbers; got spans of time such as '0 seconds'"),
+            (lambda a: {"y": a[:, 0]}, r"an array of outputs, \(n,\) or \(n, k\); got a dict"),
+            (lambda a: None, "got a NoneType"),
+            (lambda a: (each for each in a[:, 0]), "got a generator"),
+        ],
+        ids=["digits", "digits as objects", "dates", "spans", "dict", "None", "generator"],
+    )
+    def test_that_return_no_numbers(self, output, message):
+        with pytest.raises(errors.ModelError, match=message):
+            sl.explain(output, X)
+
+    def test_what_they_mask_is_missing(self):
+        def hidden(a):
+            return np.ma.masked_array(a[:, 0], mask=a[:, 0] > 0.5)
+
+        with pytest.raises(errors.ModelError, match=r"the model returned \[nan\] at row 1"):
+            sl.explain(hidden, X)
+        seen = sl.explain(lambda a: np.ma.masked_array(a[:, 0], mask=False), X, n_samples=64)
+        np.testing.assert_allclose(seen.values, [[1.0, 0.0, 0.0]] * 2, atol=1e-9)
+
+    @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+    def test_tensors_of_every_number_type_are_outputs(self, dtype):
+        e = sl.explain(lambda a: torch.tensor(a)[:, :1].to(dtype), X, n_samples=64)
+        np.testing.assert_allclose(e.values, [[1.0, 0.0, 0.0]] * 2, atol=0.02)
+        model = sl.from_functions(values=total, gradients=lambda a: torch.ones(a.shape, dtype=dtype))
+        np.testing.assert_allclose(sl.explain(model, X, n_samples=64).values, 1.0)
+
     def test_that_return_complex_numbers(self):
         with pytest.raises(errors.ModelError, match="the model must return real numbers; got complex128"):
             sl.explain(lambda a: total(a) + 1j, X)
