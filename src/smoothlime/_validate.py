@@ -26,6 +26,9 @@ def as_float_array(value: Any, name: str, *, allow_bools: bool = True) -> Array:
     if hasattr(value, "detach"):  # a torch tensor, perhaps on a device or inside a graph
         value = value.detach().cpu()
         value = value.double() if value.is_floating_point() else value  # NumPy has no bfloat16
+    if hasattr(value, "toarray") and hasattr(value, "nnz"):
+        msg = f"{name} is a sparse {type(value).__name__}; give it in full: {name}.toarray()"
+        raise WrongType(msg)
     try:
         found = np.asarray(value)
         _check_kind(found, name, allow_bools=allow_bools)
@@ -88,7 +91,8 @@ def check_rows(X: Any, name: str = "X", *, finite: bool = True) -> Array:
     if rows.ndim == 1:
         rows = rows[None, :]
     if rows.ndim != 2:
-        msg = f"{name} must be one row (d,) or rows (r, d); got shape {rows.shape}"
+        way = f". Flatten each, {name}.reshape(len({name}), -1), and let the model undo it, as torch.nn.Unflatten does"
+        msg = f"{name} must be one row (d,) or rows (r, d); got shape {rows.shape}{way if rows.ndim > 2 else ''}"
         raise InvalidArgument(msg)
     if rows.size == 0:
         msg = f"{name} is empty: it has shape {rows.shape}; give at least one row and one feature"

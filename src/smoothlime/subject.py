@@ -9,6 +9,7 @@ from ._types import Array
 from ._validate import check_finite, check_names, check_rows, default_names
 from .errors import InvalidArgument, WrongType
 from .models import Model, as_asked
+from .models.base import FunctionModel
 from .models.on_tables import TableModel
 from .neighbourhood import Factor, Neighbourhood
 from .tables import Table, as_table
@@ -40,9 +41,10 @@ def take_up(
     finite: bool = True,
 ) -> Subject:
     """Adapt the model, read the rows, settle names and neighbourhood; gaps in what is perturbed are refused."""
-    table = as_table(X)
-    x = check_rows(X, finite=False) if table is None else table.numbers()
+    table, x = _read(X)
     adapted = as_asked(model, output)
+    if table is not None and isinstance(adapted, FunctionModel) and not isinstance(model, Model):
+        adapted = adapted.for_rows_of_a_table()
     data = as_table(background, "background")
     names = _feature_names(getattr(adapted, "feature_names", None), table, data, x.shape[1])
     neighbourhood = choose_neighbourhood(sigma, background, names)
@@ -58,6 +60,20 @@ def take_up(
         return Subject(adapted, x, x, names, neighbourhood, factor, table.backend if table else "")
     seen = TableModel.around(adapted, table, factor.free)
     return Subject(seen, table.coded(factor.free), x, names, neighbourhood, factor, table.backend)
+
+
+def _read(X: Any) -> tuple[Table | None, Array]:
+    """The rows as a table, if they are one, and as numbers."""
+    table = as_table(X)
+    if table is None:
+        return None, check_rows(X, finite=False)
+    if table.is_of_objects:
+        msg = (
+            "all columns of X are of type object, which does not say that they hold numbers;"
+            " give X.infer_objects(), or X.astype(float) where all of them do"
+        )
+        raise WrongType(msg)
+    return table, table.numbers()
 
 
 def choose_neighbourhood(sigma: Any, background: Any, names: tuple[str, ...]) -> Neighbourhood:

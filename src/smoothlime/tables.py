@@ -41,6 +41,11 @@ class Table:
         """Names of the columns that hold something else than numbers."""
         return tuple(name for name, is_number in zip(self.names, self.is_numeric, strict=True) if not is_number)
 
+    @property
+    def is_of_objects(self) -> bool:
+        """Whether no column has a type that says what it holds, as where rows of a mixed table were taken apart."""
+        return all(str(dtype) == "Object" for dtype in self.frame.schema.dtypes())
+
     def numbers(self) -> Array:
         """The cells as float64 (r, d); NaN for what is missing or is no number."""
         import narwhals as nw

@@ -27,7 +27,11 @@ def total(a):
         ),
         ([], r"X is empty: it has shape \(1, 0\)"),
         (np.empty((0, 3)), r"X is empty: it has shape \(0, 3\)"),
-        (np.zeros((2, 2, 2)), r"X must be one row \(d,\) or rows \(r, d\); got shape \(2, 2, 2\)"),
+        (
+            np.zeros((2, 2, 2)),
+            r"X must be one row \(d,\) or rows \(r, d\); got shape \(2, 2, 2\)\. Flatten each,"
+            r" X.reshape\(len\(X\), -1\), and let the model undo it, as torch.nn.Unflatten does",
+        ),
         (3.0, r"X must be one row \(d,\) or rows \(r, d\); got shape \(\)"),
     ],
 )
@@ -39,6 +43,16 @@ def test_rows(rows, message):
 def test_complex_rows():
     with pytest.raises(errors.WrongType, match="X must hold real numbers; got complex ones"):
         sl.explain(total, X + 1j)
+
+
+def test_sparse_rows():
+    from scipy import sparse
+
+    for rows in (sparse.csr_matrix(np.eye(2)), sparse.coo_array(np.eye(2))):
+        with pytest.raises(errors.WrongType, match=r"X is a sparse .*; give it in full: X.toarray\(\)"):
+            sl.explain(total, rows)
+    with pytest.raises(errors.WrongType, match=r"background is a sparse .*: background.toarray\(\)"):
+        sl.explain(total, X, background=sparse.csr_matrix(np.eye(3)))
 
 
 def test_rows_of_words():
@@ -138,6 +152,9 @@ def test_arguments(arguments, message):
         ({"n_samples": 10.5}, r"n_samples must be a whole number; got 10.5"),
         ({"method": sl.CLime}, r"method must be one of .* or settings such as CLime\(ridge=0.1\)"),
         ({"method": 3}, r"method must be one of"),
+        ({"batch_size": "big"}, r"batch_size must be a whole number or 'auto'; got 'big'"),
+        ({"batch_size": None}, r"batch_size must be a whole number or 'auto'; got None"),
+        ({"atol": "x"}, r"atol must be a number or 'auto'; got 'x'"),
     ],
 )
 def test_arguments_of_the_wrong_kind(arguments, message):

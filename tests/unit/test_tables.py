@@ -166,6 +166,22 @@ class TestFunctions:
         with pytest.raises(InvalidArgument, match="takes must be one of 'array', 'table'; got 'frame'"):
             sl.as_model(len, takes="frame")
 
+    @pytest.mark.parametrize("function", [lambda t: t["a"] * 2, lambda t: t.a * 2, lambda t: t.loc[:, "a"]])
+    def test_a_function_that_wants_tables_is_told_how_to_get_them(self, function):
+        frame = pd.DataFrame({"a": [1.0], "b": [2.0]})
+        with pytest.raises(ModelError, match=r"was given an array \(n, d\); as_model\(function, takes='table'\)"):
+            sl.explain(function, frame)
+        assert sl.explain(sl.as_model(function, takes="table"), frame, n_samples=64).prediction.shape == (1,)
+        with pytest.raises(ModelError) as caught:
+            sl.explain(function, frame.to_numpy())
+        assert "takes=" not in str(caught.value)
+
+    def test_columns_of_objects_name_the_way_to_their_types(self):
+        frame = pd.DataFrame({"a": [1, 2.5], "b": [1.0, 2.0]}, dtype=object)
+        with pytest.raises(WrongType, match=r"all columns of X are of type object.*infer_objects\(\).*astype\(float\)"):
+            sl.explain(lambda a: a[:, 0], frame)
+        assert sl.explain(lambda a: a[:, 0], frame.infer_objects(), n_samples=64).values.shape == (2, 2)
+
     def test_a_model_of_arrays_refuses_text(self):
         frame = pd.DataFrame({"a": [1.0], "b": ["x"]})
         with pytest.raises(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -44,6 +45,13 @@ class FunctionModel:
     outputs: tuple[str, ...] = ()
     feature_names: tuple[str, ...] | None = None
     takes: str = "array"
+    hint: str = ""
+    """What may help where the function raises an error"""
+
+    def for_rows_of_a_table(self) -> FunctionModel:
+        """The same, which says where it raises an error that data frames can be had."""
+        hint = " (the function was given an array (n, d); as_model(function, takes='table') gives it data frames)"
+        return dataclasses.replace(self, hint=hint)
 
     @property
     def wants_table(self) -> bool:
