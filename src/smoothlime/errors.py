@@ -24,7 +24,8 @@ Each error is also the built-in error it resembles, so `except ValueError` keeps
     ├── SmallerBatches                        the model ran out of memory; batches were halved
     ├── NotKept                               a download could not be kept for the next time
     ├── LostPrecision                         the model's number format blurs the perturbations
-    └── JumpsUnseen                           the model changes, but its gradients are 0
+    ├── JumpsUnseen                           the model changes, but its gradients are 0
+    └── CategoriesPerturbed                   the model takes a feature that is perturbed for a category
 """
 
 from __future__ import annotations
@@ -116,3 +117,7 @@ class LostPrecision(SmoothlimeWarning):
 
 class JumpsUnseen(SmoothlimeWarning):
     """The model changes over the neighbourhood, but its gradients are 0: it jumps, and gradients do not see that."""
+
+
+class CategoriesPerturbed(SmoothlimeWarning):
+    """A feature is perturbed as a number that the model takes for a category, so that its slope means little."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 from ._types import Array
 from ._validate import check_finite, check_names, check_rows, default_names
-from .errors import InvalidArgument, WrongType
+from .errors import CategoriesPerturbed, InvalidArgument, WrongType
 from .models import Model, as_asked
 from .models.base import FunctionModel
+from .models.categories import categorical_features
+from .models.from_estimator import EstimatorModel
 from .models.on_tables import TableModel
 from .neighbourhood import Factor, Neighbourhood
 from .tables import Table, as_table
@@ -53,6 +56,7 @@ def take_up(
     factor = neighbourhood.factor(x.shape[1], names)
     if finite:
         check_finite(x, factor.free, names)
+        _warn_of_categories(adapted, factor, names)
     if table is None or not (table.not_numeric or getattr(adapted, "wants_table", False)):
         if table is None and getattr(adapted, "takes", "") == "table":
             msg = f"the model takes tables, but X is a {type(X).__name__}; give the rows as a data frame"
@@ -74,6 +78,21 @@ def _read(X: Any) -> tuple[Table | None, Array]:
         )
         raise WrongType(msg)
     return table, table.numbers()
+
+
+def _warn_of_categories(model: Model, factor: Factor, names: tuple[str, ...]) -> None:
+    """Say which of the perturbed features are no numbers to the model, though they came as such."""
+    if not isinstance(model, EstimatorModel):
+        return
+    moved = sorted(set(categorical_features(model.estimator)) & set(map(int, factor.free)))
+    if moved:
+        listed = ", ".join(repr(names[j]) for j in moved[:3]) + ", ..." * (len(moved) > 3)
+        are, them = ("is a category", "it") if len(moved) == 1 else ("are categories", "them")
+        msg = (
+            f"{listed} {are} to the {type(model.estimator).__name__}, but perturbed like numbers, so that slopes mean"
+            f" little; list {them} in fixed: Neighbourhood(..., fixed=[{listed}])"
+        )
+        warnings.warn(msg, CategoriesPerturbed, stacklevel=5)
 
 
 def choose_neighbourhood(sigma: Any, background: Any, names: tuple[str, ...]) -> Neighbourhood:

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 from sklearn.datasets import make_classification, make_regression
-from sklearn.ensemble import IsolationForest, RandomForestClassifier, VotingClassifier
+from sklearn.ensemble import HistGradientBoostingRegressor, IsolationForest, RandomForestClassifier, VotingClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsOneClassifier
 from sklearn.multioutput import ClassifierChain
 from sklearn.neighbors import LocalOutlierFactor
@@ -14,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC, OneClassSVM
 
 import smoothlime as sl
-from smoothlime.errors import InvalidArgument, LostPrecision, ModelError, NoGradients, WrongType
+from smoothlime.errors import CategoriesPerturbed, InvalidArgument, LostPrecision, ModelError, NoGradients, WrongType
 from smoothlime.models import Differentiable, Model
 
 X, Y = make_classification(n_samples=120, n_features=4, n_informative=4, n_redundant=0, n_classes=3, random_state=0)
@@ -356,6 +357,28 @@ class TestEstimators:
     def test_outlier_factors_of_new_points_need_novelty(self):
         with pytest.raises(WrongType, match="got a LocalOutlierFactor, which scores new points if made with novelty"):
             sl.explain(LocalOutlierFactor().fit(X), POINTS, output="margin")
+
+    def test_categories_that_are_perturbed_are_named(self):
+        import lightgbm
+        import xgboost
+
+        rng = np.random.default_rng(0)
+        data = np.column_stack([rng.normal(size=200), rng.integers(0, 5, 200)])
+        y = data[:, 0] + 3 * np.isin(data[:, 1], [1, 4])
+        few = {"verbose": -1, "n_jobs": 1, "n_estimators": 3}
+        light = lightgbm.LGBMRegressor(**few).fit(data, y, categorical_feature=[1])
+        boosted = xgboost.XGBRegressor(enable_categorical=True, feature_types=["q", "c"], n_estimators=3, n_jobs=1)
+        binned = HistGradientBoostingRegressor(max_iter=3, categorical_features=[1]).fit(data, y)
+        search = GridSearchCV(binned, {"max_iter": [3]}, cv=2).fit(data, y)
+        read = lightgbm.Booster(model_str=light.booster_.model_to_string())
+        for model in (light, read, boosted.fit(data, y), binned, search):
+            with pytest.warns(CategoriesPerturbed, match=r"'x1' is a category to the .*fixed=\['x1'\]") as caught:
+                sl.explain(model, data[:2], n_samples=64)
+            assert len(caught) == 1
+            assert caught[0].filename == __file__
+            sl.explain(model, data[:2], sigma=sl.Neighbourhood(fixed=["x1"]), n_samples=64)
+        plain = lightgbm.LGBMRegressor(**few).fit(data, y)
+        sl.explain(plain, data[:2], n_samples=64)
 
     @pytest.mark.parametrize(
         ("members", "outputs"),
