@@ -26,10 +26,13 @@ def as_float_array(value: Any, name: str, *, allow_bools: bool = True) -> Array:
     if hasattr(value, "detach"):  # a torch tensor, perhaps on a device or inside a graph
         value = value.detach().cpu()
         value = value.double() if value.is_floating_point() else value  # NumPy has no bfloat16
+    if hasattr(value, "toarray") and hasattr(value, "nnz"):
+        msg = f"{name} is a sparse {type(value).__name__}; give it in full: {name}.toarray()"
+        raise WrongType(msg)
     try:
         found = np.asarray(value)
         _check_kind(found, name, allow_bools=allow_bools)
-        if _is_masked(value):  # asarray takes what lies beneath the mask
+        if is_masked(value):  # asarray takes what lies beneath the mask
             return np.asarray(value.astype(np.float64).filled(np.nan))
         # objects are asked again: columns of nullable numbers have their own way to write gaps as NaN
         return np.asarray(value if found.dtype.kind == "O" else found, dtype=np.float64)
@@ -44,7 +47,7 @@ def as_float_array(value: Any, name: str, *, allow_bools: bool = True) -> Array:
         raise WrongType(msg) from err
 
 
-def _is_masked(value: Any) -> bool:
+def is_masked(value: Any) -> bool:
     """Whether it is a masked array, without loading `numpy.ma` to ask."""
     return isinstance(value, np.ndarray) and hasattr(value, "mask")
 
@@ -58,16 +61,22 @@ def _check_kind(found: Any, name: str, *, allow_bools: bool) -> None:
     if kind == "b" and not allow_bools:
         msg = f"{name} must hold numbers; got {found.tolist()!r}. Write 1.0 if that is what is meant"
         raise WrongType(msg)
-    if kind == "O":
+    what = what_instead_of_numbers(found)
+    if what:
+        way = next(way for kind, way in NO_NUMBERS.values() if what.startswith(kind)).format(name=name)
+        msg = f"{name} must hold numbers; got {what}. Make numbers of it first: {way}"
+        raise WrongType(msg)
+
+
+def what_instead_of_numbers(found: Any) -> str:
+    """What an array holds that NumPy would make numbers of though it means none, with an example; or nothing."""
+    if found.dtype.kind == "O":
         strange = (each for each in found.flat if isinstance(each, str | bytes | np.datetime64 | np.timedelta64))
         found = np.asarray(next(strange, 0.0))
-    if found.dtype.kind in NO_NUMBERS:
-        what, way = NO_NUMBERS[found.dtype.kind]
-        shown = next((str(each) for each in found.flat), "")
-        msg = (
-            f"{name} must hold numbers; got {what} such as {shown!r}. Make numbers of it first: {way.format(name=name)}"
-        )
-        raise WrongType(msg)
+    if found.dtype.kind not in NO_NUMBERS:
+        return ""
+    shown = next((str(each) for each in found.flat), "")
+    return f"{NO_NUMBERS[found.dtype.kind][0]} such as {shown!r}"
 
 
 def _lengths(value: Any) -> list[int]:
@@ -82,7 +91,8 @@ def check_rows(X: Any, name: str = "X", *, finite: bool = True) -> Array:
     if rows.ndim == 1:
         rows = rows[None, :]
     if rows.ndim != 2:
-        msg = f"{name} must be one row (d,) or rows (r, d); got shape {rows.shape}"
+        way = f". Flatten each, {name}.reshape(len({name}), -1), and let the model undo it, as torch.nn.Unflatten does"
+        msg = f"{name} must be one row (d,) or rows (r, d); got shape {rows.shape}{way if rows.ndim > 2 else ''}"
         raise InvalidArgument(msg)
     if rows.size == 0:
         msg = f"{name} is empty: it has shape {rows.shape}; give at least one row and one feature"
@@ -188,11 +198,19 @@ def default_names(d: int) -> tuple[str, ...]:
     return tuple(f"x{j}" for j in range(d))
 
 
+def as_names(names: Sequence[str], name: str) -> tuple[str, ...]:
+    """Names one by one; a single text would be taken letter by letter."""
+    if isinstance(names, str | bytes):
+        msg = f"{name} must be a list of names; got the text {_shown(names)}. Write [{_shown(names)}]"
+        raise WrongType(msg)
+    return tuple(str(each) for each in names)
+
+
 def check_names(names: Sequence[str] | None, d: int, name: str = "feature_names") -> tuple[str, ...]:
     """d different names; x0, x1, ... where none are given."""
     if names is None:
         return default_names(d)
-    found = tuple(str(each) for each in names)
+    found = as_names(names, name)
     if len(found) != d:
         msg = f"{name} has {len(found)} names for {d} features"
         raise InvalidArgument(msg)

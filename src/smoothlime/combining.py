@@ -1,14 +1,15 @@
-"""Sums and differences of explanations: exact where they share their draws, else with errors that add up."""
+"""Sums, differences and multiples of explanations: exact where they share their draws, else with errors that add up."""
 
 from __future__ import annotations
 
 import dataclasses
 import warnings
+from typing import Any
 
 import numpy as np
 
 from ._types import Array
-from .errors import ErrorsAdded, IncompatibleExplanations
+from .errors import ErrorsAdded, IncompatibleExplanations, InvalidArgument, WrongType
 from .explanation import Explanation, Provenance, bracketed, columns
 
 
@@ -62,6 +63,40 @@ def combine(one: Explanation, sign: float, other: Explanation) -> Explanation:
         groups=groups,
         selected=None,
     )
+
+
+def scale(one: Explanation, factor: Any) -> Explanation:
+    """A multiple of the explanation, errors included."""
+    if isinstance(factor, bool) or not isinstance(factor, int | float | np.number):
+        return NotImplemented
+    times = _real(factor)
+    return dataclasses.replace(
+        one,
+        values=times * one.values,
+        standard_error=abs(times) * one.standard_error,
+        radius=abs(times) * one.radius,
+        prediction=times * one.prediction,
+        smoothed=times * one.smoothed,
+        output_name=f"{times:g}·{bracketed(one.output_name)}",
+        row_outputs=tuple(f"{times:g}·{bracketed(name)}" for name in one.row_outputs),
+        groups=one.groups and one.groups.times(times),
+    )
+
+
+def _real(factor: Any) -> float:
+    """The factor as a finite float."""
+    wanted = "an explanation can be multiplied by a finite real number"
+    if isinstance(factor, np.complexfloating | np.timedelta64):
+        msg = f"{wanted}; got {factor!r}"
+        raise WrongType(msg)
+    try:
+        times = float(factor)
+    except OverflowError:  # a whole number of more than 308 digits
+        times = np.inf
+    if not np.isfinite(times):
+        msg = f"{wanted}; got {times:g}"
+        raise InvalidArgument(msg)
+    return times
 
 
 def _joint(sampled: Explanation, either: Explanation) -> Provenance:

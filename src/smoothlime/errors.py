@@ -24,7 +24,8 @@ Each error is also the built-in error it resembles, so `except ValueError` keeps
     ├── SmallerBatches                        the model ran out of memory; batches were halved
     ├── NotKept                               a download could not be kept for the next time
     ├── LostPrecision                         the model's number format blurs the perturbations
-    └── JumpsUnseen                           the model changes otherwise than its gradients say
+    ├── JumpsUnseen                           the model changes otherwise than its gradients say
+    └── CategoriesPerturbed                   the model takes a feature that is perturbed for a category
 """
 
 from __future__ import annotations
@@ -116,3 +117,7 @@ class LostPrecision(SmoothlimeWarning):
 
 class JumpsUnseen(SmoothlimeWarning):
     """The model changes over the neighbourhood otherwise than its gradients say: mostly it jumps, which they miss."""
+
+
+class CategoriesPerturbed(SmoothlimeWarning):
+    """A feature is perturbed as a number that the model takes for a category, so that its slope means little."""

@@ -247,20 +247,9 @@ class Explanation:
 
     def __mul__(self, factor: float) -> Explanation:
         """Explanation of a multiple of the model."""
-        if isinstance(factor, bool) or not isinstance(factor, int | float | np.number):
-            return NotImplemented
-        scale = float(factor)
-        return dataclasses.replace(
-            self,
-            values=scale * self.values,
-            standard_error=abs(scale) * self.standard_error,
-            radius=abs(scale) * self.radius,
-            prediction=scale * self.prediction,
-            smoothed=scale * self.smoothed,
-            output_name=f"{scale:g}·{bracketed(self.output_name)}",
-            row_outputs=tuple(f"{scale:g}·{bracketed(name)}" for name in self.row_outputs),
-            groups=self.groups and self.groups.times(scale),
-        )
+        from .combining import scale
+
+        return scale(self, factor)
 
     __rmul__ = __mul__
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ._validate import check_choice, check_count, check_fraction, check_number
-from .errors import InvalidArgument
+from .errors import InvalidArgument, WrongType
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,7 @@ class Settings:
         """Refuse what cannot be used; numbers are plain ones from here on."""
         check_choice(self.guarantee, "guarantee", ("approximate", "certified"))
         check_choice(self.draws, "draws", ("shared", "independent"))
+        self._check_automatic()
         counts = {"max_samples": 1, "seed": 0}
         counts |= {"n_samples": 1} if self.n_samples is not None else {}
         counts |= {"batch_size": 1} if self.batch_size != "auto" else {}
@@ -51,6 +52,13 @@ class Settings:
     def absolute(self) -> float | None:
         """`atol` as a number, None where it is automatic."""
         return None if isinstance(self.atol, str) else self.atol
+
+    def _check_automatic(self) -> None:
+        for name, kind in (("batch_size", "a whole number"), ("atol", "a number")):
+            given = getattr(self, name)
+            if given is None or (isinstance(given, str) and given != "auto"):
+                msg = f"{name} must be {kind} or 'auto'; got {given!r}"
+                raise WrongType(msg)
 
     def _check_tolerances(self) -> None:
         if self.rtol >= 1:

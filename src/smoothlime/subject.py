@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 from ._types import Array
 from ._validate import check_finite, check_names, check_rows, default_names
-from .errors import InvalidArgument, WrongType
-from .models import Model, as_model, knows_both_outputs
+from .errors import CategoriesPerturbed, InvalidArgument, WrongType
+from .models import Model, as_asked
+from .models.base import FunctionModel
+from .models.categories import categorical_features
+from .models.from_estimator import EstimatorModel
 from .models.on_tables import TableModel
 from .neighbourhood import Factor, Neighbourhood
 from .tables import Table, as_table
@@ -40,16 +44,19 @@ def take_up(
     finite: bool = True,
 ) -> Subject:
     """Adapt the model, read the rows, settle names and neighbourhood; gaps in what is perturbed are refused."""
-    table = as_table(X)
-    x = check_rows(X, finite=False) if table is None else table.numbers()
-    adapted = as_model(model, output=output) if knows_both_outputs(model) else as_model(model)
-    names = _feature_names(getattr(adapted, "feature_names", None), table, as_table(background), x.shape[1])
+    table, x = _read(X)
+    adapted = as_asked(model, output)
+    if table is not None and isinstance(adapted, FunctionModel) and not isinstance(model, Model):
+        adapted = adapted.for_rows_of_a_table()
+    data = as_table(background, "background")
+    names = _feature_names(getattr(adapted, "feature_names", None), table, data, x.shape[1])
     neighbourhood = choose_neighbourhood(sigma, background, names)
     if table is not None:
         neighbourhood = neighbourhood.holding(table.not_numeric, names)
     factor = neighbourhood.factor(x.shape[1], names)
     if finite:
         check_finite(x, factor.free, names)
+        _warn_of_categories(adapted, factor, names)
     if table is None or not (table.not_numeric or getattr(adapted, "wants_table", False)):
         if table is None and getattr(adapted, "takes", "") == "table":
             msg = f"the model takes tables, but X is a {type(X).__name__}; give the rows as a data frame"
@@ -57,6 +64,35 @@ def take_up(
         return Subject(adapted, x, x, names, neighbourhood, factor, table.backend if table else "")
     seen = TableModel.around(adapted, table, factor.free)
     return Subject(seen, table.coded(factor.free), x, names, neighbourhood, factor, table.backend)
+
+
+def _read(X: Any) -> tuple[Table | None, Array]:
+    """The rows as a table, if they are one, and as numbers."""
+    table = as_table(X)
+    if table is None:
+        return None, check_rows(X, finite=False)
+    if table.is_of_objects:
+        msg = (
+            "all columns of X are of type object, which does not say that they hold numbers;"
+            " give X.infer_objects(), or X.astype(float) where all of them do"
+        )
+        raise WrongType(msg)
+    return table, table.numbers()
+
+
+def _warn_of_categories(model: Model, factor: Factor, names: tuple[str, ...]) -> None:
+    """Say which of the perturbed features are no numbers to the model, though they came as such."""
+    if not isinstance(model, EstimatorModel):
+        return
+    moved = sorted(set(categorical_features(model.estimator)) & set(map(int, factor.free)))
+    if moved:
+        listed = ", ".join(repr(names[j]) for j in moved[:3]) + ", ..." * (len(moved) > 3)
+        are, them = ("is a category", "it") if len(moved) == 1 else ("are categories", "them")
+        msg = (
+            f"{listed} {are} to the {type(model.estimator).__name__}, but perturbed like numbers, so that slopes mean"
+            f" little; list {them} in fixed: Neighbourhood(..., fixed=[{listed}])"
+        )
+        warnings.warn(msg, CategoriesPerturbed, stacklevel=5)
 
 
 def choose_neighbourhood(sigma: Any, background: Any, names: tuple[str, ...]) -> Neighbourhood:

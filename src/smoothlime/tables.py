@@ -41,6 +41,11 @@ class Table:
         """Names of the columns that hold something else than numbers."""
         return tuple(name for name, is_number in zip(self.names, self.is_numeric, strict=True) if not is_number)
 
+    @property
+    def is_of_objects(self) -> bool:
+        """Whether no column has a type that says what it holds, as where rows of a mixed table were taken apart."""
+        return all(str(dtype) == "Object" for dtype in self.frame.schema.dtypes())
+
     def numbers(self) -> Array:
         """The cells as float64 (r, d); NaN for what is missing or is no number."""
         import narwhals as nw
@@ -53,7 +58,7 @@ class Table:
     def select(self, names: tuple[str, ...]) -> Table:
         """Some of the columns, in the order given."""
         kept = [self.names.index(name) for name in names]
-        frame = self.frame.select([self.frame.columns[j] for j in kept])
+        frame = self.frame[:, kept]  # by position: names that are no text select nothing
         return Table(frame, names, self.is_numeric[kept])
 
     def coded(self, free: Indices) -> Array:
@@ -69,7 +74,8 @@ class Table:
         held = np.setdiff1d(np.arange(len(self.names)), free)
         rows = points[:, held[0]].astype(np.intp) if len(held) else np.zeros(len(points), dtype=np.intp)
         frame = nw.maybe_reset_index(self.frame[rows])
-        return frame.with_columns(*(self._moved(int(j), points[:, j]) for j in free)).to_native()
+        moved = frame.with_columns(*(self._moved(int(j), points[:, j]) for j in free)).to_native()
+        return _noted_as_floats(moved, [self.names[j] for j in free]) if self.backend == "pyarrow" else moved
 
     def _moved(self, j: int, cells: Any) -> Any:
         """Cells for column j, in its own type if that is one for floats."""
@@ -169,6 +175,19 @@ def _dense(frame: Any) -> Any:
     types = {name: native[name].dtype for name in unknown}
     full = {name: dtype.subtype for name, dtype in types.items() if type(dtype).__name__ == "SparseDtype"}
     return nw.from_native(native.astype(full), eager_only=True) if full else frame
+
+
+def _noted_as_floats(arrow: Any, moved: list[str]) -> Any:
+    """An Arrow table that pandas can read: one made from pandas notes its types, and whole numbers have moved."""
+    import json
+
+    notes = arrow.schema.pandas_metadata
+    if not notes:
+        return arrow
+    for column in notes["columns"]:
+        if column["field_name"] in moved and "int" in column["numpy_type"].lower():
+            column["numpy_type"] = "float64"
+    return arrow.replace_schema_metadata({**arrow.schema.metadata, b"pandas": json.dumps(notes).encode()})
 
 
 def _as_arrow_table(batch: Any) -> Any:

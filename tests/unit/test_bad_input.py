@@ -27,7 +27,11 @@ def total(a):
         ),
         ([], r"X is empty: it has shape \(1, 0\)"),
         (np.empty((0, 3)), r"X is empty: it has shape \(0, 3\)"),
-        (np.zeros((2, 2, 2)), r"X must be one row \(d,\) or rows \(r, d\); got shape \(2, 2, 2\)"),
+        (
+            np.zeros((2, 2, 2)),
+            r"X must be one row \(d,\) or rows \(r, d\); got shape \(2, 2, 2\)\. Flatten each,"
+            r" X.reshape\(len\(X\), -1\), and let the model undo it, as torch.nn.Unflatten does",
+        ),
         (3.0, r"X must be one row \(d,\) or rows \(r, d\); got shape \(\)"),
     ],
 )
@@ -39,6 +43,16 @@ def test_rows(rows, message):
 def test_complex_rows():
     with pytest.raises(errors.WrongType, match="X must hold real numbers; got complex ones"):
         sl.explain(total, X + 1j)
+
+
+def test_sparse_rows():
+    from scipy import sparse
+
+    for rows in (sparse.csr_matrix(np.eye(2)), sparse.coo_array(np.eye(2))):
+        with pytest.raises(errors.WrongType, match=r"X is a sparse .*; give it in full: X.toarray\(\)"):
+            sl.explain(total, rows)
+    with pytest.raises(errors.WrongType, match=r"background is a sparse .*: background.toarray\(\)"):
+        sl.explain(total, X, background=sparse.csr_matrix(np.eye(3)))
 
 
 def test_rows_of_words():
@@ -138,6 +152,9 @@ def test_arguments(arguments, message):
         ({"n_samples": 10.5}, r"n_samples must be a whole number; got 10.5"),
         ({"method": sl.CLime}, r"method must be one of .* or settings such as CLime\(ridge=0.1\)"),
         ({"method": 3}, r"method must be one of"),
+        ({"batch_size": "big"}, r"batch_size must be a whole number or 'auto'; got 'big'"),
+        ({"batch_size": None}, r"batch_size must be a whole number or 'auto'; got None"),
+        ({"atol": "x"}, r"atol must be a number or 'auto'; got 'x'"),
     ],
 )
 def test_arguments_of_the_wrong_kind(arguments, message):
@@ -247,6 +264,39 @@ class TestModels:
     def test_that_return_words(self):
         with pytest.raises(errors.ModelError, match="the model must return numbers"):
             sl.explain(lambda a: np.array(["yes"] * len(a)), X)
+
+    @pytest.mark.parametrize(
+        ("output", "message"),
+        [
+            (lambda a: [str(each) for each in a[:, 0]], r"return numbers, as predict_proba.*; got text such as '0.1'"),
+            (lambda a: np.array([str(each) for each in a[:, 0]], dtype=object), "got text such as '0.1'"),
+            (lambda a: np.datetime64("2020-01-01") + a[:, 0].astype("timedelta64[D]"), "numbers; got dates such as"),
+            (lambda a: a[:, 0].astype("timedelta64[s]"), "numbers; got spans of time such as '0 seconds'"),
+            (lambda a: {"y": a[:, 0]}, r"an array of outputs, \(n,\) or \(n, k\); got a dict"),
+            (lambda a: None, "got a NoneType"),
+            (lambda a: (each for each in a[:, 0]), "got a generator"),
+        ],
+        ids=["digits", "digits as objects", "dates", "spans", "dict", "None", "generator"],
+    )
+    def test_that_return_no_numbers(self, output, message):
+        with pytest.raises(errors.ModelError, match=message):
+            sl.explain(output, X)
+
+    def test_what_they_mask_is_missing(self):
+        def hidden(a):
+            return np.ma.masked_array(a[:, 0], mask=a[:, 0] > 0.5)
+
+        with pytest.raises(errors.ModelError, match=r"the model returned \[nan\] at row 1"):
+            sl.explain(hidden, X)
+        seen = sl.explain(lambda a: np.ma.masked_array(a[:, 0], mask=False), X, n_samples=64)
+        np.testing.assert_allclose(seen.values, [[1.0, 0.0, 0.0]] * 2, atol=1e-9)
+
+    @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+    def test_tensors_of_every_number_type_are_outputs(self, dtype):
+        e = sl.explain(lambda a: torch.tensor(a)[:, :1].to(dtype), X, n_samples=64)
+        np.testing.assert_allclose(e.values, [[1.0, 0.0, 0.0]] * 2, atol=0.02)
+        model = sl.from_functions(values=total, gradients=lambda a: torch.ones(a.shape, dtype=dtype))
+        np.testing.assert_allclose(sl.explain(model, X, n_samples=64).values, 1.0)
 
     def test_that_return_complex_numbers(self):
         with pytest.raises(errors.ModelError, match="the model must return real numbers; got complex128"):

@@ -186,6 +186,16 @@ class TestArithmetic:
         e = explain()
         np.testing.assert_allclose((np.float64(2) * e).values, 2 * e.values)
 
+    @pytest.mark.parametrize(
+        "factor",
+        [np.nan, -np.inf, np.float32("nan"), np.complex128(1j), np.timedelta64(2), pytest.param(10**400, id="huge")],
+    )
+    def test_factors_are_finite_real_numbers(self, factor):
+        kind = errors.WrongType if isinstance(factor, np.complex128 | np.timedelta64) else errors.InvalidArgument
+        for multiply in (lambda e: e * factor, lambda e: factor * e):
+            with pytest.raises(kind, match="an explanation can be multiplied by a finite real number; got "):
+                multiply(explain())
+
     def test_equal_neighbourhoods_combine_however_they_were_written(self):
         both = explain(sigma=[0.6, 0.6, 0.6]) - explain(sigma=0.6)
         np.testing.assert_allclose(both.values, 0, atol=1e-12)
@@ -210,6 +220,11 @@ class TestShown:
         assert text.index("x1") < text.index("x2") < text.index("x0")
         noisy = explain(known.Sine([3.0, 0.0, 0.0]), x=X[0], n_samples=64)
         assert "sign uncertain" in str(noisy)
+
+    def test_slopes_beyond_all_numbers_are_shown_all_the_same(self):
+        e = explain(x=X[0])
+        beyond = dataclasses.replace(e, values=np.full_like(e.values, np.inf), groups=None)
+        assert "3 smaller ones" in str(beyond)
 
     def test_many_features_are_cut_short(self):
         e = sl.explain(lambda a: a.sum(axis=1), np.zeros(20), n_samples=128)
@@ -309,6 +324,24 @@ class TestPlot:
         expected = sorted(zip((lower[0] * 0.6).tolist(), (upper[0] * 0.6).tolist(), strict=True))
         np.testing.assert_allclose(shown, expected)
         pyplot.close(axes.figure)
+
+    @pytest.mark.parametrize(("confidence", "words"), [(0.95, "95% "), (0.995, "99.5% "), (0.999, "99.9% ")])
+    def test_pictures_say_their_confidence_in_full(self, confidence, words):
+        from matplotlib import pyplot
+
+        assert f"with {words}intervals" in explain().plot(confidence=confidence).get_xlabel()
+        path = sl.sigma_path(F, X[0], [0.5, 1.0], n_samples=64)
+        assert f"; {words}bands" in path.plot(confidence=confidence)[1].get_xlabel()
+        pyplot.close("all")
+
+    def test_pictures_are_drawn_into_one_axes(self):
+        from matplotlib import pyplot
+
+        figure, axes = pyplot.subplots(1, 2)
+        for wrong in (axes, figure, "left", pyplot):
+            with pytest.raises(errors.WrongType, match=r"ax must be one Axes of matplotlib.*as in axes\[0\]"):
+                explain().plot(ax=wrong)
+        pyplot.close(figure)
 
     @pytest.mark.parametrize("most", [0, -1, True, 2.5, "all"])
     def test_a_picture_has_at_least_one_bar(self, most):

@@ -4,14 +4,18 @@ import numpy as np
 import pytest
 import torch
 from sklearn.datasets import make_classification, make_regression
-from sklearn.ensemble import IsolationForest, RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingRegressor, IsolationForest, RandomForestClassifier, VotingClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsOneClassifier
+from sklearn.multioutput import ClassifierChain
+from sklearn.neighbors import LocalOutlierFactor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC, OneClassSVM
+from sklearn.svm import SVC, LinearSVC, OneClassSVM
 
 import smoothlime as sl
-from smoothlime.errors import InvalidArgument, LostPrecision, ModelError, NoGradients, WrongType
+from smoothlime.errors import CategoriesPerturbed, InvalidArgument, LostPrecision, ModelError, NoGradients, WrongType
 from smoothlime.models import Differentiable, Model
 
 X, Y = make_classification(n_samples=120, n_features=4, n_informative=4, n_redundant=0, n_classes=3, random_state=0)
@@ -307,6 +311,99 @@ class TestEstimators:
         with pytest.raises(InvalidArgument, match=r"needs decision_function.*use output='probability'"):
             sl.explain(RandomForestClassifier(2).fit(X, Y), POINTS, target=0, output="margin")
 
+    def test_scores_of_pairs_of_classes_are_not_taken_for_those_of_classes(self):
+        four = np.digitize(X[:, 0], [-1.0, 0.0, 1.0])
+        for labels in (Y, four):
+            pairs = SVC(decision_function_shape="ovo").fit(X, labels)
+            for wrapped in (pairs, make_pipeline(StandardScaler(), pairs).fit(X, labels)):
+                with pytest.raises(
+                    InvalidArgument, match=r"scores of this SVC belong to pairs.*decision_function_shape='ovr'"
+                ):
+                    sl.explain(wrapped, POINTS, output="margin", target=0)
+            pairs.set_params(decision_function_shape="ovr")
+            predicted = sl.explain(pairs, POINTS, output="margin", target="predicted", n_samples=64)
+            assert predicted.row_outputs == tuple(str(each) for each in pairs.predict(POINTS))
+        two = SVC(decision_function_shape="ovo").fit(X, Y == 1)
+        assert sl.explain(two, POINTS, output="margin", n_samples=64).output_name == "True"
+
+    @pytest.mark.parametrize("classes", [3, 4])
+    def test_votes_between_pairs_are_scores_of_classes(self, classes):
+        labels = np.digitize(X[:, 0], [-1.0, 0.0, 1.0][-classes + 1 :])
+        votes = OneVsOneClassifier(LinearSVC()).fit(X, labels)
+        model = sl.as_model(votes, output="margin")
+        assert model.outputs == tuple(str(each) for each in votes.classes_)
+        np.testing.assert_array_equal(votes.classes_[model.values(X).argmax(axis=1)], votes.predict(X))
+
+    def test_labels_alone_name_a_way_out_that_works(self):
+        parts = [("a", LogisticRegression()), ("b", LogisticRegression(C=0.1))]
+        hard = VotingClassifier(parts).fit(X, Y)
+        for output in ("probability", "margin"):
+            with pytest.raises(InvalidArgument, match=r"neither predict_proba nor decision_function.*voting='soft'"):
+                sl.explain(hard, POINTS, target=0, output=output)
+        rule = type("Rule", (), {"classes_": [0, 1], "predict": lambda self, a: a[:, 0] > 0, "predict_proba": None})
+        with pytest.raises(InvalidArgument, match=r"this Rule has neither .*lambda a: model.predict\(a\) == label"):
+            sl.explain(rule(), POINTS, target=0)
+
+    def test_several_targets_at_once_name_a_function_that_works(self):
+        targets = np.column_stack([Y == 1, Y == 2])
+        forest = RandomForestClassifier(5, random_state=0).fit(X, targets)
+        with pytest.raises(InvalidArgument, match=r"several targets at once.*model.predict_proba\(a\)\[0\]\[:, 1\]"):
+            sl.explain(forest, POINTS)
+        sl.explain(lambda a: forest.predict_proba(a)[0][:, 1], POINTS, n_samples=64)
+        chain = ClassifierChain(LogisticRegression()).fit(X, targets)
+        with pytest.raises(InvalidArgument, match=r"several targets at once.*model.predict_proba\(a\)\[:, 0\]"):
+            sl.explain(chain, POINTS)
+        sl.explain(lambda a: chain.predict_proba(a)[:, 0], POINTS, n_samples=64)
+
+    def test_a_booster_of_xgboost_names_what_can_be_asked(self):
+        import xgboost
+
+        fitted = xgboost.XGBRegressor(n_estimators=2, n_jobs=1).fit(X, X[:, 0])
+        with pytest.raises(WrongType, match=r"xgboost Booster.*lambda a: booster.predict\(xgboost.DMatrix\(a\)\)"):
+            sl.explain(fitted.get_booster(), POINTS)
+
+    def test_outlier_factors_of_new_points_need_novelty(self):
+        with pytest.raises(WrongType, match="got a LocalOutlierFactor, which scores new points if made with novelty"):
+            sl.explain(LocalOutlierFactor().fit(X), POINTS, output="margin")
+
+    def test_categories_that_are_perturbed_are_named(self):
+        import lightgbm
+        import xgboost
+
+        rng = np.random.default_rng(0)
+        data = np.column_stack([rng.normal(size=200), rng.integers(0, 5, 200)])
+        y = data[:, 0] + 3 * np.isin(data[:, 1], [1, 4])
+        few = {"verbose": -1, "n_jobs": 1, "n_estimators": 3}
+        light = lightgbm.LGBMRegressor(**few).fit(data, y, categorical_feature=[1])
+        boosted = xgboost.XGBRegressor(enable_categorical=True, feature_types=["q", "c"], n_estimators=3, n_jobs=1)
+        binned = HistGradientBoostingRegressor(max_iter=3, categorical_features=[1]).fit(data, y)
+        search = GridSearchCV(binned, {"max_iter": [3]}, cv=2).fit(data, y)
+        read = lightgbm.Booster(model_str=light.booster_.model_to_string())
+        for model in (light, read, boosted.fit(data, y), binned, search):
+            with pytest.warns(CategoriesPerturbed, match=r"'x1' is a category to the .*fixed=\['x1'\]") as caught:
+                sl.explain(model, data[:2], n_samples=64)
+            assert len(caught) == 1
+            assert caught[0].filename == __file__
+            sl.explain(model, data[:2], sigma=sl.Neighbourhood(fixed=["x1"]), n_samples=64)
+        plain = lightgbm.LGBMRegressor(**few).fit(data, y)
+        sl.explain(plain, data[:2], n_samples=64)
+
+    @pytest.mark.parametrize(
+        ("members", "outputs"),
+        [({}, ()), ({"n_features_in_": 4, "fit": None}, ()), ({"classes_": ["no", "yes"]}, ("no", "yes"))],
+    )
+    def test_own_classifiers_are_asked_for_probabilities(self, members, outputs):
+        def predict_proba(self, points):
+            p = 1 / (1 + np.exp(-points[:, 0]))
+            return np.column_stack([1 - p, p])
+
+        methods = {"predict": lambda self, points: points[:, 0] > 0, "predict_proba": predict_proba}
+        own = type("Own", (), {**methods, **members})()
+        model = sl.as_model(own)
+        assert model.outputs == outputs
+        np.testing.assert_array_equal(model.values(POINTS), own.predict_proba(POINTS))
+        assert sl.explain(own, POINTS, target=1, n_samples=64).output_name == (outputs or ("0", "1"))[1]
+
     def test_unfitted_estimators_say_so(self):
         with pytest.raises(InvalidArgument, match="RandomForestClassifier is not fitted"):
             sl.explain(RandomForestClassifier(), POINTS)
@@ -331,6 +428,25 @@ class TestFunctions:
         model = sl.from_functions(values=lambda a: a[:, 0], gradients=lambda a: a[:, :2])
         with pytest.raises(ModelError, match=r"wanted \(\d+, 1, 4\), got \(\d+, 1, 2\)"):
             sl.explain(model, POINTS)
+
+    @pytest.mark.parametrize("ask", [sl.explain, sl.explain_outputs, sl.agreement])
+    def test_margins_are_refused_of_what_has_but_one_output(self, ask):
+        with pytest.raises(InvalidArgument, match="a function's outputs are explained as they are"):
+            ask(lambda a: a[:, 0], POINTS, output="margin")
+        with pytest.raises(InvalidArgument, match="a torch module's outputs are taken as they come"):
+            ask(torch.nn.Linear(4, 1), POINTS, output="margin")
+
+    def test_a_model_was_told_its_output_when_it_was_made(self):
+        margin = sl.as_model(LogisticRegression().fit(X, Y == 1), output="margin")
+        asked = [sl.explain(margin, POINTS, output=output, n_samples=64) for output in ("probability", "margin")]
+        np.testing.assert_array_equal(asked[0].values, asked[1].values)
+
+    def test_a_text_is_no_list_of_names(self):
+        for make in (sl.as_model, lambda f, **names: sl.from_functions(values=f, **names)):
+            with pytest.raises(WrongType, match=r"outputs must be a list of names; got the text 'price'.*\['price'\]"):
+                make(lambda a: a[:, 0], outputs="price")
+            with pytest.raises(WrongType, match="feature_names must be a list of names; got the text 'abcd'"):
+                make(lambda a: a[:, 0], feature_names="abcd")
 
     def test_things_that_do_not_predict_are_refused(self):
         with pytest.raises(WrongType, match=r"model must be a torch module.*got a str"):
@@ -376,6 +492,6 @@ class TestFunctions:
             sl.explain(sl.as_model(lambda a: a[:, :2], outputs=("p", "p")), POINTS, target=0)
 
     def test_a_model_is_its_own_adapter(self):
-        model = sl.as_model(lambda a: a.sum(axis=1), feature_names="abcd")
+        model = sl.as_model(lambda a: a.sum(axis=1), feature_names=["a", "b", "c", "d"])
         assert sl.as_model(model) is model
         assert sl.explain(model, POINTS, n_samples=64).feature_names == ("a", "b", "c", "d")

@@ -118,6 +118,14 @@ class TestContributions:
             np.testing.assert_array_equal(s.values, expected.values)
             np.testing.assert_array_equal(s.base_values, expected.base_values)
 
+    def test_a_reference_is_found_by_labels_that_are_no_strings(self):
+        import pandas
+
+        frame = pandas.DataFrame([[1.0, 2.0]], columns=[1, 0])
+        e = sl.explain(known.Linear([3.0, 5.0]), frame, n_samples=64)
+        s = e.to_shap("contributions", reference=pandas.DataFrame([[0.5, 0.25]], columns=[0, 1]))
+        np.testing.assert_allclose(s.values, [[3.0 * 0.75, 5.0 * 1.5]])
+
     def test_fixed_features_need_no_reference(self):
         e = explain(sigma=sl.Neighbourhood(0.6, fixed=["debt"]))
         expected = e.to_shap("contributions", reference=REFERENCE)

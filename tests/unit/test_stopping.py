@@ -151,7 +151,7 @@ def test_progress_adds_up_to_what_was_drawn():
         ({"rtol": -0.1}, errors.InvalidArgument, r"rtol must be finite and >= 0; got -0.1"),
         ({"rtol": 1.0}, errors.InvalidArgument, r"rtol must be below 1; got 1.0"),
         ({"atol": -1}, errors.InvalidArgument, r"atol must be finite and >= 0; got -1"),
-        ({"atol": "small"}, errors.WrongType, r"atol must be a number; got 'small'"),
+        ({"atol": "small"}, errors.WrongType, r"atol must be a number or 'auto'; got 'small'"),
         ({"rtol": 0, "atol": 0}, errors.InvalidArgument, r"rtol and atol are both 0: no number of draws is enough"),
         ({"max_samples": 100}, errors.TooFewDraws, r"max_samples=100 is below the first look, at 258 draws"),
         ({"confidence": 1.5}, errors.InvalidArgument, r"confidence must lie strictly between 0 and 1; got 1.5"),

@@ -166,12 +166,53 @@ class TestFunctions:
         with pytest.raises(InvalidArgument, match="takes must be one of 'array', 'table'; got 'frame'"):
             sl.as_model(len, takes="frame")
 
+    @pytest.mark.parametrize("function", [lambda t: t["a"] * 2, lambda t: t.a * 2, lambda t: t.loc[:, "a"]])
+    def test_a_function_that_wants_tables_is_told_how_to_get_them(self, function):
+        frame = pd.DataFrame({"a": [1.0], "b": [2.0]})
+        with pytest.raises(ModelError, match=r"was given an array \(n, d\); as_model\(function, takes='table'\)"):
+            sl.explain(function, frame)
+        assert sl.explain(sl.as_model(function, takes="table"), frame, n_samples=64).prediction.shape == (1,)
+        with pytest.raises(ModelError) as caught:
+            sl.explain(function, frame.to_numpy())
+        assert "takes=" not in str(caught.value)
+
+    def test_columns_of_objects_name_the_way_to_their_types(self):
+        frame = pd.DataFrame({"a": [1, 2.5], "b": [1.0, 2.0]}, dtype=object)
+        with pytest.raises(WrongType, match=r"all columns of X are of type object.*infer_objects\(\).*astype\(float\)"):
+            sl.explain(lambda a: a[:, 0], frame)
+        assert sl.explain(lambda a: a[:, 0], frame.infer_objects(), n_samples=64).values.shape == (2, 2)
+
     def test_a_model_of_arrays_refuses_text(self):
         frame = pd.DataFrame({"a": [1.0], "b": ["x"]})
         with pytest.raises(
             WrongType, match=r"X has columns that hold no numbers \('b'\), but this model is asked with arrays"
         ):
             sl.explain(sl.testing.Linear([1.0, 0.0]), frame)
+
+
+class TestArrowFromPandas:
+    """Arrow tables that note which types their columns had in pandas, where whole numbers have several."""
+
+    @pytest.mark.parametrize("dtype", ["Int64", "UInt8", "int32", "int64[pyarrow]", "Float32"])
+    def test_whole_numbers_move_like_any_others(self, dtype):
+        frame = pd.DataFrame({"a": [1.0, 2.0, 4.0], "k": pd.array([3, 4, 7], dtype=dtype)})
+        linear = LinearRegression().fit(frame.astype(float), [0.0, 1.0, 5.0])
+        e = sl.explain(linear, pa.Table.from_pandas(frame), method="clime", sigma=0.5, n_samples=64)
+        np.testing.assert_allclose(e.values, np.tile(linear.coef_, (3, 1)), atol=1e-5)
+
+    def test_functions_may_make_pandas_of_them(self):
+        held, moved = pd.array([True, None], dtype="boolean"), pd.array([3, 4], dtype="Int64")
+        arrow = pa.Table.from_pandas(pd.DataFrame({"held": held, "moved": moved}, index=["u", "v"]))
+        seen = []
+
+        def model(table):
+            frame = table.to_pandas()
+            seen.append(frame.dtypes.astype(str).to_dict())
+            return 2.0 * frame["moved"]
+
+        e = sl.explain(model, arrow, n_samples=64)
+        np.testing.assert_allclose(e.values[:, 1], [2.0, 2.0])
+        assert seen[0] == {"held": "boolean", "moved": "float64"}
 
 
 class TestSparse:
@@ -341,9 +382,13 @@ class TestNames:
                 "background must be finite; got inf at row 1.*'a'",
             ),
             (np.ones((4, 3)), "background has 3 columns but the rows have 2 features"),
+            (rows[:0], r"background is empty: it has shape \(0, 2\)"),
+            (pd.DataFrame(np.eye(2), columns=["a", "a"]), "background must have columns of different names"),
         ):
             with pytest.raises(InvalidArgument, match=message):
                 sl.explain(lambda a: a[:, 0], rows, background=background)
+        with pytest.raises(WrongType, match="background is a lazy frame"):
+            sl.explain(lambda a: a[:, 0], rows, background=pl.from_pandas(rows).lazy())
 
     def test_one_row_of_a_frame_keeps_its_names(self):
         frame = pd.DataFrame({"a": [1.0], "b": [2]})
@@ -360,6 +405,28 @@ class TestNames:
     def test_labels_that_are_no_strings_become_strings(self):
         e = sl.explain(lambda a: a.sum(axis=1), pd.DataFrame({0: [1.0], 1: [2.0]}), n_samples=64)
         assert e.feature_names == ("0", "1")
+
+    @pytest.mark.parametrize(
+        "labels",
+        [
+            [2, 0, 1],
+            pd.MultiIndex.from_tuples([("a", "x"), ("a", "y"), ("b", "x")]),
+            pd.date_range("2020", periods=3),
+        ],
+        ids=["numbers", "pairs", "dates"],
+    )
+    def test_a_background_may_have_labels_that_are_no_strings(self, labels):
+        data = pd.DataFrame([[0.0, 0.0, 0.0], [2.0, 4.0, 8.0]], columns=labels)
+        names = tuple(str(each) for each in labels)
+        for rows in (data[1:], data.iloc[1], data[1:].to_numpy()):
+            e = sl.explain(lambda a: a[:, 1], rows, background=data, n_samples=64)
+            assert e.feature_names == names
+            np.testing.assert_allclose(e.std, np.array([2.0, 4.0, 8.0]) / np.sqrt(2))
+        turned = data[data.columns[::-1]]
+        e = sl.explain(lambda a: a[:, 1], data[1:], background=turned, n_samples=64)
+        np.testing.assert_allclose(e.std, np.array([2.0, 4.0, 8.0]) / np.sqrt(2))
+        path = sl.sigma_path(lambda a: a[:, 1], data[1:], [0.5, 1.0], background=data, n_samples=64)
+        assert path.feature_names == names
 
     def test_equal_names_are_refused(self):
         frame = pd.DataFrame(np.ones((1, 2)), columns=["a", "a"])

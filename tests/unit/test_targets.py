@@ -57,7 +57,8 @@ class TestTargets:
         (None, InvalidArgument, r"the model has 3 outputs; say which.*'red', 'green', 'blue', or 'predicted'"),
         (3, InvalidArgument, r"target 3 is out of range; positions go from 0 to 2"),
         (-1, InvalidArgument, r"target -1 is out of range"),
-        (True, InvalidArgument, r"target True is out of range"),
+        (True, InvalidArgument, r"output's position or name, which True is not; write target=1 if that is meant"),
+        (np.True_, InvalidArgument, r"output's position or name, which True is not; write target=1"),
         ("purple", InvalidArgument, r"target 'purple' is not an output; the outputs are 'red'"),
         (1.5, WrongType, r"target must be an output's position or name"),
         ({"red": 0}, InvalidArgument, r"weight other than 0"),
@@ -68,6 +69,13 @@ class TestTargets:
 def test_bad_targets_say_what_is_wanted(target, kind, message):
     with pytest.raises(kind, match=message):
         sl.explain(MODEL, X, target=target)
+
+
+def test_an_output_may_be_called_true():
+    model = sl.as_model(lambda a: a[:, :2], outputs=["False", "True"])
+    with pytest.raises(InvalidArgument, match="which True is not; write target='True' if that is meant"):
+        sl.explain(model, X, target=True)
+    assert sl.explain(model, X, target="True", n_samples=64).output_name == "True"
 
 
 def test_predicted_needs_something_to_choose_from():

@@ -18,7 +18,7 @@ import numpy as np
 from .._optional import require
 from .._validate import check_count
 from ..errors import InvalidArgument
-from ..models import Model, as_model, knows_both_outputs
+from ..models import Model, as_asked
 from ..neighbourhood import Neighbourhood
 from ..tables import as_table
 
@@ -100,7 +100,7 @@ def ask(
     scales = everything if background is None else load_table(background, names)
     rows = everything if most is None else everything[: check_count(most, "--rows")]
     loaded = load_model(model, path)
-    adapted = as_model(loaded, output=output) if knows_both_outputs(loaded) else as_model(loaded)
+    adapted = as_asked(loaded, output)
     held = wanted_columns(fixed, "--fixed")
     if not raw_units and len(scales) < 2:
         what = f"--background {background!r}" if background is not None else f"{table!r}"

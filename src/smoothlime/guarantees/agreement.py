@@ -18,7 +18,7 @@ from ..errors import InvalidArgument, NoGradients
 from ..estimators import GroupedDraws
 from ..explain import prepare
 from ..job import Job, evaluate_outputs
-from ..models import Differentiable, as_model, knows_both_outputs
+from ..models import Differentiable, as_asked
 from ..neighbourhood import Factor
 from ..settings import Settings
 
@@ -88,8 +88,9 @@ class Agreement:
         """The verdict, and how it was reached."""
         return (
             f"Gradients and predictions {self.verdict}.\n"
-            f"Paired test on {self.n_samples:,} shared draws per row, level {self.alpha:g}, margin {self.margin:.0%} of"
-            f" the slope; smallest p-value {max(float(self.p_value.min()), 1e-300):.2g} (approximate)."
+            f"Paired test on {self.n_samples:,} shared draws per row, level {self.alpha:g}, margin"
+            f" {100 * self.margin:.10g}% of the slope;"
+            f" smallest p-value {max(float(self.p_value.min()), 1e-300):.2g} (approximate)."
         )
 
 
@@ -122,7 +123,7 @@ def agreement(
     n = check_count(n_samples, "n_samples")
     level = check_fraction(alpha, "alpha")
     share = check_number(margin, "margin")
-    adapted = as_model(model, output=output) if knows_both_outputs(model) else as_model(model)
+    adapted = as_asked(model, output)
     if not isinstance(adapted, Differentiable):
         msg = f"agreement compares gradients with predictions; a {type(model).__name__} has no gradients to compare"
         raise NoGradients(msg)

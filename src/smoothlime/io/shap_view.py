@@ -94,7 +94,8 @@ def _by_name(given: Any) -> dict[str, Any] | None:
         if len(table) != 1:
             msg = f"reference must be a table of one row; got {len(table)}. Take one, or their mean"
             raise InvalidArgument(msg)
-        return {str(name): table[name][0] for name in table.columns}
+        # by position: a whole number as a name would take a row
+        return {str(name): table[:, j][0] for j, name in enumerate(table.columns)}
     if callable(getattr(given, "items", None)):  # a mapping, or a pandas series such as the mean of a table
         return {str(name): each for name, each in given.items()}
     return None

@@ -1,6 +1,6 @@
 """Models: the protocol that everything else is written against, and the adapters to it."""
 
-from .adapt import as_model, knows_both_outputs
+from .adapt import as_asked, as_model
 from .base import Differentiable, Model, from_functions, model_dtype
 from .evaluation import Evaluation
 from .gradient_sums import SumsGradients
@@ -12,9 +12,9 @@ __all__ = [
     "Model",
     "SumsGradients",
     "Target",
+    "as_asked",
     "as_model",
     "from_functions",
-    "knows_both_outputs",
     "model_dtype",
     "resolve_target",
 ]

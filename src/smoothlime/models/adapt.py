@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from .._validate import check_choice
+from .._validate import as_names, check_choice
 from ..errors import InvalidArgument, WrongType
 from .base import FunctionModel, Model, check_output_choice
 
@@ -57,11 +57,11 @@ def as_model(
            [3.]])
     """
     check_output_choice(output)
-    names = None if feature_names is None else tuple(str(each) for each in feature_names)
-    called = tuple(str(each) for each in outputs)
+    names = None if feature_names is None else as_names(feature_names, "feature_names")
+    called = as_names(outputs, "outputs")
     if takes is not None:
         check_choice(takes, "takes", ("array", "table"))
-        if isinstance(obj, Model) or is_torch_module(obj) or hasattr(obj, "predict") or not callable(obj):
+        if isinstance(obj, Model) or is_torch_module(obj) or _predicts(obj) or not callable(obj):
             msg = f"takes is for functions; a {type(obj).__name__} is asked in its own way"
             raise InvalidArgument(msg)
     if is_torch_module(obj):
@@ -86,7 +86,7 @@ def as_model(
             msg = "obj is a Model already; set its output and names where it is made"
             raise InvalidArgument(msg)
         return obj
-    if hasattr(obj, "predict") or hasattr(obj, "predict_proba"):
+    if _predicts(obj):
         if called:
             msg = f"outputs is for functions and torch modules; a {type(obj).__name__} names its own"
             raise InvalidArgument(msg)
@@ -100,14 +100,31 @@ def as_model(
         return FunctionModel(obj, called, names, takes or "array")
     msg = (
         f"model must be a torch module, an estimator with predict, or a function of points (n, d);"
-        f" got a {type(obj).__name__}"
+        f" got a {type(obj).__name__}{_way_out(obj)}"
     )
     raise WrongType(msg)
 
 
-def knows_both_outputs(obj: Any) -> bool:
-    """Whether `obj` is an estimator that may offer probabilities and margins."""
-    return not is_torch_module(obj) and not isinstance(obj, Model) and hasattr(obj, "predict")
+def as_asked(obj: Any, output: str | None) -> Model:
+    """The model, by probability or by margin where it knows both.
+
+    What a function or a torch module returns is taken as it comes, which is not what `"margin"` asks for; a Model was
+    told when it was made.
+    """
+    check_output_choice(output)
+    if isinstance(obj, Model) and not is_torch_module(obj):
+        return as_model(obj)
+    is_estimator = not is_torch_module(obj) and _predicts(obj)
+    return as_model(obj, output=output if is_estimator or output == "margin" else None)
+
+
+def _way_out(obj: Any) -> str:
+    """What would make a model of it, where that is known."""
+    return ", which scores new points if made with novelty=True" * (type(obj).__name__ == "LocalOutlierFactor")
+
+
+def _predicts(obj: Any) -> bool:
+    return hasattr(obj, "predict") or hasattr(obj, "predict_proba")
 
 
 def is_torch_module(obj: Any) -> bool:

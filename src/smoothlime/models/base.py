@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -9,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from .._types import Points
+from .._validate import as_names, is_masked, what_instead_of_numbers
 from ..errors import InvalidArgument, ModelError, WrongType
 
 
@@ -43,6 +45,13 @@ class FunctionModel:
     outputs: tuple[str, ...] = ()
     feature_names: tuple[str, ...] | None = None
     takes: str = "array"
+    hint: str = ""
+    """What may help where the function raises an error"""
+
+    def for_rows_of_a_table(self) -> FunctionModel:
+        """The same, which says where it raises an error that data frames can be had."""
+        hint = " (the function was given an array (n, d); as_model(function, takes='table') gives it data frames)"
+        return dataclasses.replace(self, hint=hint)
 
     @property
     def wants_table(self) -> bool:
@@ -70,7 +79,7 @@ class FunctionModelWithGradients:
     def values_and_gradients(self, points: Points, weights: Any) -> tuple[Any, Any]:
         """Outputs (n, k) and the weighted gradient (n, d)."""
         values = self.values(points.copy())  # a function may write into its argument
-        gradients = np.asarray(self.gradient(points))
+        gradients = _as_array(self.gradient(points))
         if gradients.ndim == 2:
             gradients = gradients[:, None, :]
         wanted = (len(points), values.shape[1], points.shape[1])
@@ -110,18 +119,36 @@ def from_functions(
         if not callable(given) and not (name == "gradients" and given is None):
             msg = f"{name} must be a function of points (n, d); got a {type(given).__name__}"
             raise WrongType(msg)
-    names = None if feature_names is None else tuple(str(each) for each in feature_names)
+    names = None if feature_names is None else as_names(feature_names, "feature_names")
+    called = as_names(outputs, "outputs")
     if gradients is None:
-        return FunctionModel(values, tuple(outputs), names)
-    return FunctionModelWithGradients(values, gradients, tuple(outputs), names)
+        return FunctionModel(values, called, names)
+    return FunctionModelWithGradients(values, gradients, called, names)
 
 
 def as_columns(values: Any) -> Any:
     """Outputs (n,) or (n, k) as (n, k); tensors are brought to numpy."""
-    if hasattr(values, "detach"):
-        values = values.detach().cpu().numpy()
-    array = np.asarray(values)
+    array = _as_array(values)
     return array[:, None] if array.ndim == 1 else array
+
+
+def _as_array(values: Any) -> Any:
+    """What a model returned as an array, NaN for what is masked; or an error where that holds no numbers."""
+    if hasattr(values, "detach"):
+        values = values.detach().cpu()
+        values = (values.double() if values.is_floating_point() else values).numpy()  # NumPy has no bfloat16
+    array = np.asarray(values)
+    if array.ndim == 0 and array.dtype.kind == "O":
+        msg = f"the model must return an array of outputs, (n,) or (n, k); got a {type(values).__name__}"
+        raise ModelError(msg)
+    what = what_instead_of_numbers(array)
+    if what:
+        way = ", as predict_proba of a classifier does" if what.startswith("text") else ""
+        msg = f"the model must return numbers{way}; got {what}"
+        raise ModelError(msg)
+    if is_masked(values):  # asarray takes what lies beneath the mask
+        return np.asarray(values.astype(np.float64).filled(np.nan))
+    return array
 
 
 def model_dtype(model: Model) -> np.dtype[Any]:

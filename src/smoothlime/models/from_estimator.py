@@ -6,7 +6,9 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import InvalidArgument
+import numpy as np
+
+from ..errors import InvalidArgument, WrongType
 from .base import as_columns
 
 
@@ -50,37 +52,95 @@ def from_estimator(estimator: Any, *, output: str, feature_names: tuple[str, ...
 
     Outlier detectors predict ±1; their margin is the score behind it.
     """
+    _refuse_booster(estimator)
     names = feature_names
     if names is None:
         names = _names_in(estimator)
     classes = getattr(estimator, "classes_", None)
     is_classifier = getattr(estimator, "_estimator_type", None) == "classifier" or classes is not None
-    if not is_classifier:
-        if hasattr(estimator, "predict_proba") and not hasattr(estimator, "n_features_in_"):
-            msg = f"the {type(estimator).__name__} is not fitted; call its fit first"
-            raise InvalidArgument(msg)
-        is_scored = output == "margin" and hasattr(estimator, "decision_function")  # an outlier detector
+    if not is_classifier and not _offers(estimator, "predict_proba"):
+        is_scored = output == "margin" and _offers(estimator, "decision_function")  # an outlier detector
         return EstimatorModel(estimator, "decision_function" if is_scored else "predict", (), names)
-    if classes is None:
+    if classes is None and hasattr(estimator, "fit") and (is_classifier or not hasattr(estimator, "n_features_in_")):
         msg = f"the {type(estimator).__name__} is not fitted; call its fit first"
         raise InvalidArgument(msg)
-    if isinstance(classes, list):
-        msg = f"the {type(estimator).__name__} predicts several targets at once; explain one classifier at a time"
+    labels = () if classes is None else _labels(estimator, classes)
+    if output == "probability":
+        _check_offered(estimator, "predict_proba", output)
+        return EstimatorModel(estimator, "predict_proba", labels, names)
+    keyword = "" if _offers(estimator, "decision_function") else _raw_score_switch(estimator)
+    if not keyword:
+        _check_offered(estimator, "decision_function", output)
+        _refuse_pairs(estimator, labels)
+    labels = labels[1:] if len(labels) == 2 else labels  # one score, in favour of the second class
+    return EstimatorModel(estimator, "predict" if keyword else "decision_function", labels, names, keyword)
+
+
+def _offers(estimator: Any, method: str) -> bool:
+    return callable(getattr(estimator, method, None))
+
+
+def _labels(estimator: Any, classes: Any) -> tuple[str, ...]:
+    """Names of the classes, which several targets at once have no single list of."""
+    if isinstance(classes, list) and any(np.ndim(each) for each in classes):
+        part = "[:, 0]" if hasattr(estimator, "order_") else "[0][:, 1]"  # a chain of classifiers joins its answers
+        msg = (
+            f"the {type(estimator).__name__} predicts several targets at once; explain one of them at a time as a"
+            f" function, for instance lambda a: model.predict_proba(a){part}"
+        )
         raise InvalidArgument(msg)
-    labels = tuple(str(each) for each in classes)
-    ask, other = {
-        "probability": ("predict_proba", "margin"),
-        "margin": ("decision_function", "probability"),
-    }[output]
-    keyword = _raw_score_switch(estimator) if output == "margin" and not hasattr(estimator, ask) else ""
-    if keyword:
-        return EstimatorModel(estimator, "predict", labels[1:] if len(labels) == 2 else labels, names, keyword)
-    if not hasattr(estimator, ask):
-        msg = f"output={output!r} needs {ask}, which this {type(estimator).__name__} has not; use output={other!r}"
+    return tuple(str(each) for each in classes)
+
+
+def _check_offered(estimator: Any, method: str, output: str) -> None:
+    """Refuse what the estimator has no method for, and name a way that it has."""
+    if _offers(estimator, method):
+        return
+    name = type(estimator).__name__
+    other = {"predict_proba": "decision_function", "decision_function": "predict_proba"}[method]
+    if _offers(estimator, other) or (output == "probability" and _raw_score_switch(estimator)):
+        way = "margin" if output == "probability" else "probability"
+        msg = f"output={output!r} needs {method}, which this {name} has not; use output={way!r}"
         raise InvalidArgument(msg)
-    if ask == "decision_function" and len(labels) == 2:
-        labels = labels[1:]  # one score, in favour of the second class
-    return EstimatorModel(estimator, ask, labels, names)
+    way = (
+        "make it with voting='soft'"
+        if getattr(estimator, "voting", None) == "hard"
+        else "explain how often it predicts one class: lambda a: model.predict(a) == label"
+    )
+    msg = f"this {name} has neither predict_proba nor decision_function, only labels; {way}"
+    raise InvalidArgument(msg)
+
+
+def _refuse_pairs(estimator: Any, labels: tuple[str, ...]) -> None:
+    """Refuse scores of pairs of classes: for three classes there are three pairs, and none is the score of a class."""
+    part = _last_part(estimator)
+    if getattr(part, "decision_function_shape", None) == "ovo" and len(labels) > 2:
+        msg = (
+            f"the scores of this {type(part).__name__} belong to pairs of classes, not to classes;"
+            " set decision_function_shape='ovr', which needs no new fit"
+        )
+        raise InvalidArgument(msg)
+
+
+def _last_part(estimator: Any) -> Any:
+    """What decides in the end: within a search, behind the steps of a pipeline or above what is stacked."""
+    steps = getattr(estimator, "steps", None)
+    inside = (
+        getattr(estimator, "best_estimator_", None),
+        getattr(estimator, "final_estimator_", None),
+        steps[-1][1] if steps else None,
+    )
+    return next((_last_part(each) for each in inside if each is not None), estimator)
+
+
+def _refuse_booster(estimator: Any) -> None:
+    """Refuse XGBoost's own Booster, which predicts from nothing but its own matrices."""
+    if any(cls.__name__ == "Booster" and cls.__module__.startswith("xgboost.") for cls in type(estimator).__mro__):
+        msg = (
+            "model is an xgboost Booster, which takes no arrays; give the XGBRegressor or XGBClassifier it is from, or"
+            " a function: lambda a: booster.predict(xgboost.DMatrix(a))"
+        )
+        raise WrongType(msg)
 
 
 def _raw_score_switch(estimator: Any) -> str:

@@ -108,12 +108,16 @@ def _position(target: Any, names: tuple[str, ...]) -> int:
             msg = f"target {target!r} is not an output; the outputs are {_listed(names)}"
             raise InvalidArgument(msg)
         return names.index(target)
+    if isinstance(target, bool | np.bool_):
+        way = repr(str(target)) if str(target) in names else int(target)
+        msg = f"target must be an output's position or name, which {target} is not; write target={way} if that is meant"
+        raise InvalidArgument(msg)
     try:
         j = operator.index(target)
     except TypeError:
         msg = f"target must be an output's position or name, 'predicted', or a contrast; got {target!r}"
         raise WrongType(msg) from None
-    if isinstance(target, bool) or not 0 <= j < len(names):
+    if not 0 <= j < len(names):
         msg = f"target {target!r} is out of range; positions go from 0 to {len(names) - 1} ({_listed(names)})"
         raise InvalidArgument(msg)
     return j

@@ -8,7 +8,8 @@ import numpy as np
 
 from .._optional import require
 from .._validate import check_count
-from .names import drawn, shortened, shown, told_apart
+from ..errors import WrongType
+from .names import drawn, percent, shortened, shown, told_apart
 from .text import order
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ WIDTH, ROOM, PAD = 7.0, 4.8, 0.1
 def bars(e: Explanation, ax: Axes | None = None, *, confidence: float = 0.95, most: int = 12) -> Axes:
     """Standardised slopes of the first row of `e`, largest on top; grey where the interval holds zero."""
     pyplot: Any = require("matplotlib.pyplot", extra="plot", to="draw an explanation")
+    if ax is not None and not hasattr(ax, "set_yticks"):
+        msg = f"ax must be one Axes of matplotlib to draw into; got a {type(ax).__name__}. Give one, as in axes[0]"
+        raise WrongType(msg)
     chosen = order(e, 0)[: check_count(most, "most")][::-1]
     lower, upper = (end[0, chosen] * e.std[chosen] for end in e.interval(confidence))
     middle = e.standardised[0, chosen]
@@ -64,7 +68,7 @@ def _say(e: Explanation, ax: Axes, confidence: float, left_out: int) -> Text:
     output = drawn(shortened(shown(e.row_outputs[0]), LONGEST))
     rest = f"; {left_out} smaller slopes not shown" if left_out else ""
     ax.set_xlabel(
-        f"slope × neighbourhood standard deviation, with {confidence:.0%} intervals\n"
+        f"slope × neighbourhood standard deviation, with {percent(confidence)} intervals\n"
         f"{'exact, no sampling' if e.is_exact else f'{e.method}, {int(e.n_samples[0]):,} draws'}{rest}",
         wrap=True,
     )

@@ -35,6 +35,15 @@ def shortened(text: str, longest: int) -> str:
     return f"{text[: longest - 1 - tail]}…{text[len(text) - tail :]}"
 
 
+def percent(share: float) -> str:
+    """A share with all the digits it was given with: intervals of 0.999 are not of 100%.
+
+    >>> percent(0.95), percent(0.999)
+    ('95%', '99.9%')
+    """
+    return f"{100 * share:.10g}%"
+
+
 def told_apart(names: Sequence[str], positions: Iterable[int], longest: int | None = None) -> list[str]:
     r"""The names at these positions as they are shown; those that look alike have their position behind.
 

@@ -12,7 +12,7 @@ from .._optional import require
 from .._types import Array
 from .._validate import check_count
 from ..errors import InvalidArgument
-from .names import drawn, shortened, shown, told_apart
+from .names import drawn, percent, shortened, shown, told_apart
 from .text import CONFIDENCE, number
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def footer(path: SigmaPath) -> str:
     if e.is_exact:
         return "exact at every σ: no sampling, no sampling error"
     kind = "indicative: fewer than 256 draws" if e.is_indicative.any() else "approximate"
-    return f"{_drawn(path)}, seed {e.seed}; ± is a {CONFIDENCE:.0%} interval at each σ ({kind})"
+    return f"{_drawn(path)}, seed {e.seed}; ± is a {percent(CONFIDENCE)} interval at each σ ({kind})"
 
 
 def _drawn(path: SigmaPath) -> str:
@@ -168,7 +168,7 @@ def curves(
     slopes.set_title(f"{output}: f(x) = {path.prediction:.3g}", loc="left", wrap=True)
     slopes.set_ylabel(f"slope per {per}")
     slopes.tick_params(axis="x", labelbottom=False)
-    fidelity.set_xlabel(f"σ, {steps}\n{_drawn(path)}; {confidence:.0%} bands{rest}", wrap=True)
+    fidelity.set_xlabel(f"σ, {steps}\n{_drawn(path)}; {percent(confidence)} bands{rest}", wrap=True)
     slopes.figure.align_ylabels([slopes, fidelity])
     return np.array([slopes, fidelity])
 

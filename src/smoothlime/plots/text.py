@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .names import shown, told_apart
+from .names import percent, shown, told_apart
 
 if TYPE_CHECKING:
     from ..explanation import Explanation
@@ -34,8 +34,8 @@ def as_text(e: Explanation) -> str:
     parts = []
     for row in range(min(len(e), MOST_ROWS)):
         lines = _lines(e, row)
-        wide = max(len("feature"), *(len(line.feature) for line in lines))
-        slopes = max(len("slope per unit"), *(len(line.slope) for line in lines))
+        wide = max([len("feature"), *(len(line.feature) for line in lines)])
+        slopes = max([len("slope per unit"), *(len(line.slope) for line in lines)])
         head = f"  {'feature':{wide}}  {'slope per unit':{slopes}}  per neighbourhood std"
         body = [
             f"  {line.feature:{wide}}  {line.slope:{slopes}}  {line.standardised}"
@@ -98,7 +98,7 @@ def footer(e: Explanation) -> str:
     if e.provenance.guarantee == "certified":
         confidence = f"{e.provenance.confidence:.4g} confidence"
         kind += f"; radius {e.radius.max():.2g} at most, certified at {confidence} for {shown(e.provenance.assumes)}"
-    made = f"{made_by(e)}; ± is a {CONFIDENCE:.0%} interval ({kind})"
+    made = f"{made_by(e)}; ± is a {percent(CONFIDENCE)} interval ({kind})"
     return f"{made}\n{e.note}" if e.note else made
 
 
