@@ -268,6 +268,16 @@ class TestResult:
             errors.ModelError,
             r"outside output_range=\(0, 0.5\)",
         ),
+        (
+            {"sigma": 1e-200, "output_range": (0, 1), "units": "raw"},
+            errors.InvalidArgument,
+            r"units='raw' needs a sigma between .*; got 1e-200",
+        ),
+        (
+            {"sigma": 1e200, "gradient_bound": 1.0, "units": "raw"},
+            errors.InvalidArgument,
+            r"units='raw' needs a sigma between .*; got 1e\+200",
+        ),
         ({"sigma": 1.0, "output_range": (0, 1), "units": "metres"}, errors.InvalidArgument, r"units must be one of"),
     ],
 )

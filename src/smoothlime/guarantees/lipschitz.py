@@ -43,6 +43,9 @@ GRADIENT_SLOPE = sqrt(2 / pi)
 GRADIENT_CURVE = 4 * exp(-0.5) / sqrt(2 * pi)
 """4φ(1): largest second derivative of the mean gradient, for gradients of length at most 1."""
 
+LARGEST_UNIT = 1e150
+"""Of raw distances: its square is a number yet."""
+
 FARTHEST = 1e6
 """Distances beyond this are as far as any: bounds are long flat by then."""
 
@@ -335,4 +338,11 @@ def _isotropic(factor: Factor) -> float:
     if not factor.is_diagonal or np.ptp(factor.lower) > 1e-12 * factor.lower.max():
         msg = "units='raw' needs the same sigma in every feature; use units='standardised'"
         raise InvalidArgument(msg)
-    return float(factor.lower[0])
+    sigma = float(factor.lower[0])
+    if not 1 / LARGEST_UNIT < sigma < LARGEST_UNIT:
+        msg = (
+            f"units='raw' needs a sigma between {1 / LARGEST_UNIT:g} and {LARGEST_UNIT:g}, as bounds are divided by its"
+            f" square; got {sigma:g}. Use units='standardised'"
+        )
+        raise InvalidArgument(msg)
+    return sigma
