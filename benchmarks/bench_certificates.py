@@ -27,7 +27,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, ndtr, ndtri
 
 import smoothlime as sl
-from smoothlime.guarantees.lipschitz import residual_bound
+from smoothlime.guarantees.residual import residual_bound
 from smoothlime.testing import Absolute, Probit
 
 DISTANCES = (0.05, 0.2, 0.5, 1.0, 2.0)

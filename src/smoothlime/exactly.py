@@ -61,15 +61,12 @@ class Exactly:
             if not np.isfinite(parts[-1].slopes).all():
                 msg = "the smoothed model is too large for a number; lower sigma"
                 raise InvalidArgument(msg)
-        names = ("slopes", "mean", "variance", "radius")
+        names = ("slopes", "mean", "fidelity", "radius")
         return Smoothed(**{name: np.concatenate([getattr(each, name) for each in parts]) for name in names})
 
     def _explain(self, found: Smoothed, target: Target, i: int, prediction: Array, confidence: float) -> Explanation:
         subject, factor = self.subject, self.subject.factor
         r, d = subject.x.shape
-        explained = (factor.whiten(found.slopes) ** 2).sum(axis=1)
-        is_flat = found.variance <= 1e-30 * prediction**2
-        share = np.divide(explained, found.variance, out=np.ones(r), where=~is_flat)
         none = np.zeros(r, dtype=np.intp)
         return Explanation(
             x=subject.x,
@@ -77,7 +74,7 @@ class Exactly:
             standard_error=columns(np.zeros_like(found.slopes), factor.free, d),
             prediction=prediction,
             smoothed=found.mean,
-            fidelity=np.where(np.isnan(found.variance), np.nan, np.clip(share, 0.0, 1.0)),
+            fidelity=found.fidelity,
             radius=found.radius,
             converged=np.isfinite(found.radius),
             n_samples=none,

@@ -175,8 +175,9 @@ def sigma_path(
     $$ w_\sigma(x) = \nabla\,\mathbb{E}\,f(x + \sigma L z), \qquad z \sim N(0, I), \quad L L^\top = C $$
 
     Every σ stretches the same z, so the curves are smooth in σ, and what moves along them is the model. At each σ the
-    explanation is that of `explain` with this `sigma` and `n_samples`, to the last digit. Arguments not listed here
-    are those of `explain`.
+    explanation is that of `explain` with this `sigma` and `n_samples` and the path's method and design. By default
+    these are not the ones that `explain` would choose: draws that are turned to the model are no longer the same for
+    all σ. Arguments not listed here are those of `explain`.
 
     Parameters
     ----------

@@ -1,4 +1,5 @@
 import json
+import re
 
 import numpy as np
 import pytest
@@ -20,6 +21,16 @@ class Bounded:
 
 smooth = Bounded()
 step = Step([1.0, -0.5])
+
+class Sides:
+    # the border of the two classes runs through the rows of border.csv
+    output_range = (0.0, 1.0)
+    outputs = ("left", "right")
+    def values(self, points):
+        right = 1 / (1 + np.exp(-20 * points[:, 0]))
+        return np.column_stack([1 - right, right])
+
+sides = Sides()
 plain = lambda a: a[:, 0] ** 2
 """
 
@@ -65,11 +76,22 @@ def test_predictions_alone_have_nothing_to_compare(folder):
     assert "No certificate: give --range" in done.output
 
 
+def test_the_predicted_class_of_a_row_is_held_for_its_neighbours(folder):
+    (folder / "border.csv").write_text("age,debt\n0.0,0.0\n0.001,1.0\n-0.001,2.0\n")
+    done = check(folder, "sides", "--target", "predicted", "--raw-units", "--sigma", "0.5", table="border.csv")
+    assert done.exit_code == 0, done.output
+    (population,) = re.findall(r"shared, it is ([0-9.e-]+): that part is the model", done.output)
+    (ceiling,) = re.findall(r"The model's part cannot exceed ([0-9.e-]+) ", done.output)
+    assert float(population) <= float(ceiling)
+    assert "the output predicted at a row is explained where the row moves, too" in done.output
+
+
 def test_json_holds_the_same(folder):
     found = json.loads(check(folder, "smooth", "--json", "--rows", "3").output)
     assert found["rows"] == 3
     assert found["agreement"]["agrees"] == [True] * 3
     assert found["certificate"]["kind"] == "range"
+    assert found["certificate"]["assumes"].startswith("outputs between 0 and 1")
 
 
 def test_parquet_files_are_read_too(folder):

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -12,7 +13,8 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, PolynomialFeatures
 
 import smoothlime as sl
 from smoothlime.errors import InvalidArgument, NoClosedForm
-from smoothlime.exact.linear import LINKS, LinearModel
+from smoothlime.exact.linear import LinearModel
+from smoothlime.exact.links import LINKS
 from smoothlime.testing import Probit, assert_matches
 
 X, Y = load_diabetes(return_X_y=True)
@@ -48,7 +50,9 @@ def test_links_against_quadrature(name, m, tau):
     scalar = lambda u: float(link.value(np.array([u]))[0])
     assert link.slope(*at)[0, 0] == pytest.approx(averaged(SLOPES[name], m, tau), rel=1e-11)
     assert link.mean(*at)[0, 0] == pytest.approx(averaged(scalar, m, tau), rel=1e-11, abs=1e-13)
-    assert link.square(*at)[0, 0] == pytest.approx(averaged(lambda u: scalar(u) ** 2, m, tau), rel=1e-10, abs=1e-13)
+    mean, steepness = averaged(scalar, m, tau), tau * averaged(SLOPES[name], m, tau)
+    unexplained = averaged(lambda u: ((scalar(u) - mean) / steepness) ** 2, m, tau)
+    assert link.fidelity(*at)[0, 0] == pytest.approx(1 / unexplained, rel=1e-9)
 
 
 @pytest.mark.parametrize("tau", [30.0, 1_000.0])
@@ -234,6 +238,108 @@ def test_the_radius_holds_for_rows_of_which_the_model_is_sure():
     for logit, slope in ((-36.0, 6.26390e-14), (-45.0, 7.73e-18), (-60.0, 2.4e-24)):
         e = sl.explain(model, [[logit / 3]], sigma=1.0, target=1)
         assert abs(e.values[0, 0] - slope) <= e.radius[0] < 1e-12
+
+
+def logistic(coef, intercept):
+    model = linear_model.LogisticRegression().fit([[-1.0], [1.0]], [0, 1])
+    model.coef_, model.intercept_ = np.array([[coef]]), np.array([intercept])
+    return model
+
+
+def true_slope(m, tau):
+    """E g'(m + τz) to 30 digits; m and τ may have that many, too."""
+    return precisely(m, tau)[0]
+
+
+def precisely(m, tau):
+    """E g'/g(m) times g(m), and the share of Var g that the slope explains, by a fine trapezoidal rule in 40 digits."""
+    with mpmath.workdps(40):
+        m, tau = mpmath.mpf(m), mpmath.mpf(tau)
+        step = mpmath.mpf(1) / (16 * max(1, int(mpmath.ceil(tau))))
+        z = [step * i for i in range(int(-14 / step), int((14 + 2 * min(tau, 8)) / step))]
+        weight = [step * mpmath.npdf(each) for each in z]
+        at_middle = 1 / (1 + mpmath.exp(-m))
+        g = [1 / (1 + mpmath.exp(-(m + tau * each))) for each in z]
+        away = [each / at_middle - 1 for each in g]
+        mean = mpmath.fdot(weight, away)
+        variance = mpmath.fdot(weight, [each**2 for each in away]) - mean**2
+        slope = mpmath.fdot(weight, [each / at_middle * (1 - each) for each in g])
+        return slope * at_middle, (slope * tau) ** 2 / variance
+
+
+@pytest.mark.parametrize(("m", "tau"), [(0.0, 1.0), (0.0, 1.0001), (0.25, 1.0), (0.0, 0.95), (-2.0, 0.3), (3.0, 4.0)])
+def test_the_radius_holds_what_quadrature_is_off_by(m, tau):
+    """Steps of 1/2 were off by 4.7e-14 at (0, 1), where the nearest pole is at a distance of π."""
+    e = sl.explain(logistic(1.0, 0.0), [m], sigma=tau, target=1)
+    with mpmath.workdps(40):
+        off = float(abs(mpmath.mpf(e.values[0, 0]) - true_slope(mpmath.mpf(m), mpmath.mpf(tau))) * tau)
+    assert off <= e.radius[0] < 5e-14 * max(1.0, tau)
+
+
+@pytest.mark.parametrize(
+    ("coef", "intercept", "x"),
+    [(1.1, -1.1 * 1.6e9, 1.6e9 + 0.3), (0.37, -740.3, 2_001.7), (2.0, 3.1e12, -1.55e12 + 0.01)],
+)
+def test_the_radius_holds_the_digits_that_large_features_lose(coef, intercept, x):
+    e = sl.explain(logistic(coef, intercept), [x], sigma=1.0, target=1)
+    with mpmath.workdps(40):
+        middle = mpmath.mpf(coef) * mpmath.mpf(x) + mpmath.mpf(intercept)
+        off = float(abs(mpmath.mpf(e.values[0, 0]) - mpmath.mpf(coef) * true_slope(middle, mpmath.mpf(coef))))
+    assert off <= e.radius[0] <= 1e-12 + 1e-15 * abs(intercept)
+
+
+def test_the_radius_holds_the_digits_that_scalers_lose():
+    """Of a time stamp, scaled: the intercept is a small difference of large terms."""
+    stamps = 1.6e9 + 1e-2 * np.random.default_rng(1).uniform(size=(300, 1))
+    model = make_pipeline(StandardScaler(), linear_model.LogisticRegression())
+    model.fit(stamps, (stamps[:, 0] > np.median(stamps)).astype(int))
+    scaler, line = model
+    x, sigma = float(stamps[3, 0]), 2e-3
+    e = sl.explain(model, [x], sigma=sigma, target=1)
+    with mpmath.workdps(40):
+        coef = mpmath.mpf(float(line.coef_[0, 0])) / mpmath.mpf(float(scaler.scale_[0]))
+        middle = coef * (mpmath.mpf(x) - mpmath.mpf(float(scaler.mean_[0]))) + mpmath.mpf(float(line.intercept_[0]))
+        off = float(abs(mpmath.mpf(e.values[0, 0]) - coef * true_slope(middle, coef * sigma)) * sigma)
+    assert off > 1e-13  # else this test could not see the error it is there for
+    assert off <= e.radius[0]
+
+
+@pytest.mark.parametrize(("intercept", "x"), [(300.0, 0.123), (30.0, 0.123), (-1.6e6, 1.6e6 + 3.3)])
+def test_the_radius_of_counts_holds_what_exponents_lose(intercept, x):
+    model = linear_model.PoissonRegressor().fit([[0.0], [1.0]], [1.0, 2.0])
+    model.coef_, model.intercept_ = np.array([1.0]), intercept
+    e = sl.explain(model, [x], sigma=0.5)
+    with mpmath.workdps(40):
+        truth = mpmath.exp(mpmath.mpf(x) + mpmath.mpf(intercept) + mpmath.mpf(0.125))
+        off = float(abs(mpmath.mpf(e.values[0, 0]) - truth) / truth) * 0.5
+    assert off <= e.radius[0] / float(truth) < 1e-8
+
+
+class TestFidelity:
+    @pytest.mark.parametrize("m", [0.0, 12.0, 18.0, 19.0, 20.0, 25.0, -25.0, 36.0, -40.0, 700.0])
+    @pytest.mark.parametrize("tau", [1e-8, 1e-3, 0.5, 1.5, 3.0])
+    def test_it_keeps_its_digits_where_the_model_is_sure_or_flat(self, m, tau):
+        truth = float(precisely(-abs(m), tau)[1])  # g and 1 − g vary alike
+        e = sl.explain(logistic(1.0, m), [0.0], sigma=tau, target=1)
+        assert e.fidelity[0] == pytest.approx(truth, rel=1e-11)
+
+    @pytest.mark.parametrize("sigma", [1e-9, 3e-8, 1e-6, 1e-3, 1.0, 10.0])
+    def test_counts(self, sigma):
+        model = linear_model.PoissonRegressor().fit([[0.0], [1.0]], [1.0, 2.0])
+        model.coef_, model.intercept_ = np.array([1.0]), 0.3
+        e = sl.explain(model, [0.0], sigma=sigma)
+        assert e.fidelity[0] == pytest.approx(sigma**2 / np.expm1(sigma**2), rel=1e-14)
+
+    def test_of_wide_neighbourhoods_it_is_known_or_not_a_number(self):
+        """Nearly that of a step, 2/π in the middle; 100 σ away nothing is left of it."""
+        near, side, far = LINKS["logistic"].fidelity(np.array([[0.0], [40.0], [-2_000.0]]), np.full((3, 1), 20.0))[:, 0]
+        assert near == pytest.approx(float(precisely(0.0, 20.0)[1]), rel=1e-11)
+        assert side == pytest.approx(float(precisely(-40.0, 20.0)[1]), rel=1e-11)
+        assert np.isnan(far)
+
+    def test_a_model_that_is_constant_is_explained(self):
+        assert sl.explain(logistic(0.0, 2.0), [0.0], target=1).fidelity.tolist() == [1.0]
+        assert sl.explain(logistic(1.0, 2.0), [0.0], target={0: 1.0, 1: 1.0}).fidelity.tolist() == [1.0]
 
 
 class TestAfterwards:

@@ -7,6 +7,8 @@ import torch
 import smoothlime as sl
 from smoothlime import errors
 from smoothlime import testing as known
+from smoothlime.guarantees.agreement import ANY_AMOUNT
+from smoothlime.uncertainty.stopping import BELIEVED_CONSTANT
 
 
 def network(d, seed, activation=torch.nn.ELU):
@@ -207,3 +209,19 @@ def test_models_without_gradients_cannot_be_compared():
 def test_more_features_than_draws_is_an_error_that_names_the_fewest():
     with pytest.raises(errors.InvalidArgument, match="least squares needs at least 53 draws"):
         sl.agreement(known.Linear(np.ones(50)), np.zeros(50), n_samples=20)
+
+
+def test_a_model_that_no_draw_saw_change_is_not_affirmed():
+    """A step 3.4 σ away, whose gradients are 0: about half of the runs meet it with no draw at all."""
+    step = sl.from_functions(values=lambda a: (a[:, 0] > 3.4) * 1.0, gradients=np.zeros_like)
+    found = [sl.agreement(step, [0.0, 0.0], sigma=1.0, seed=seed) for seed in range(20)]
+    assert any(each.within[0] == ANY_AMOUNT for each in found)
+    assert all(each.agrees == (None,) for each in found)
+    unseen = next(each for each in found if each.within[0] == ANY_AMOUNT)
+    assert unseen.verdict == "not enough samples to tell: they may differ by any amount"
+
+
+def test_a_constant_model_is_believed_after_as_many_draws_as_everywhere():
+    constant = sl.from_functions(values=lambda a: np.full(len(a), 2.0), gradients=np.zeros_like)
+    assert sl.agreement(constant, [0.0, 0.0], n_samples=BELIEVED_CONSTANT - 1).agrees == (None,)
+    assert sl.agreement(constant, [0.0, 0.0], n_samples=BELIEVED_CONSTANT).agrees == (True,)

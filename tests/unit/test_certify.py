@@ -6,6 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
+from sklearn.linear_model import LogisticRegression
 
 import smoothlime as sl
 from smoothlime import errors
@@ -16,8 +17,8 @@ from smoothlime.guarantees.lipschitz import (
     RANGE_SLOPE,
     gradient_distance,
     range_distance,
-    residual_bound,
 )
+from smoothlime.guarantees.residual import residual_bound
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(160)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
@@ -267,6 +268,16 @@ class TestResult:
             errors.ModelError,
             r"outside output_range=\(0, 0.5\)",
         ),
+        (
+            {"sigma": 1e-200, "output_range": (0, 1), "units": "raw"},
+            errors.InvalidArgument,
+            r"units='raw' needs a sigma between .*; got 1e-200",
+        ),
+        (
+            {"sigma": 1e200, "gradient_bound": 1.0, "units": "raw"},
+            errors.InvalidArgument,
+            r"units='raw' needs a sigma between .*; got 1e\+200",
+        ),
         ({"sigma": 1.0, "output_range": (0, 1), "units": "metres"}, errors.InvalidArgument, r"units must be one of"),
     ],
 )
@@ -380,3 +391,48 @@ def test_an_explanation_that_contradicts_what_is_declared_is_not_certified():
     with pytest.raises(errors.ModelError, match=r"around row 0, beyond gradient_bound=1: the promise would be void"):
         sl.certify(None, e, gradient_bound=1.0)
     assert len(sl.certify(None, e, output_range=(-5, 5), gradient_bound=15.0)) == 2
+
+
+class TestPredicted:
+    """The class predicted at a row is held fixed: that is said, and it is what the bound is of."""
+
+    def boundary(self):
+        points = np.random.default_rng(0).normal(size=(400, 2))
+        model = LogisticRegression(C=100).fit(points, (points[:, 0] > 0).astype(int))
+        return model, -model.intercept_[0] / model.coef_[0, 0]
+
+    def test_it_is_said_for_rows_and_for_explanations(self):
+        model, x = self.boundary()
+        words = "the output predicted at a row is explained where the row moves, too"
+        assert words in str(sl.certify(model, [[x, 0.0]], sigma=0.5, target="predicted"))
+        assert words in sl.certify(None, [[x, 0.0]], sigma=0.5, output_range=(0, 1), target="predicted").assumes
+        e = sl.explain(model, [[x, 0.0]], sigma=0.5, target="predicted")
+        assert words in sl.certify(model, e, output_range=(0, 1)).assumes
+        assert words not in sl.certify(model, [[x, 0.0]], sigma=0.5, target="1").assumes
+        e = sl.explain(model, [[x, 0.0]], sigma=0.5, target="1")
+        assert words not in sl.certify(model, e, output_range=(0, 1)).assumes
+
+    def test_the_class_of_the_row_moves_no_further_than_that(self):
+        model, x = self.boundary()
+        bound = sl.certify(model, [[x, 0.0]], sigma=0.5, target="predicted").bound(0.004)
+        for name in ("0", "1"):
+            e = sl.explain(model, [[x - 1e-3, 0.0], [x + 1e-3, 0.0]], sigma=0.5, target=name)
+            assert np.linalg.norm(np.diff(e.standardised, axis=0)) <= bound[0]
+
+
+@pytest.mark.parametrize("method", ["lime", sl.Lime(kernel=0.3), sl.Lime(kernel=None, features=1)])
+def test_explanations_by_lime_are_not_certified(method):
+    """A kernel of width 0.3 moves by 1.11 where the bound would be 0.11."""
+    e = sl.explain(lambda a: (np.abs(a[:, 0]) > 0.3) * 1.0, [[-0.1, 0.0]], method=method, n_samples=512)
+    with pytest.raises(errors.InvalidArgument, match="does not hold for explanations by lime: a kernel smooths less"):
+        sl.certify(None, e, output_range=(0, 1))
+
+
+def test_a_confidence_next_to_nothing_gives_a_number():
+    found = [
+        sl.certify(known.Probit([3.0]), [[0.3]], sigma=1.0, output_range=(0, 1), n_samples=500, confidence=confidence)
+        for confidence in (1e-300, 1e-6, 0.5)
+    ]
+    at = np.array([each.bound(0.1)[0] for each in found])
+    assert np.isfinite(at).all()
+    assert (np.diff(at) >= 0).all()

@@ -40,6 +40,7 @@ def test_softmax_regression_is_bounded():
 
 ACTIVATIONS = [
     torch.nn.ReLU(), torch.nn.ReLU6(), torch.nn.Tanh(), torch.nn.Sigmoid(), torch.nn.Softplus(), torch.nn.Softsign(),
+    torch.nn.Softplus(beta=5.0), torch.nn.Softplus(beta=-1.0),
     torch.nn.LogSigmoid(), torch.nn.CELU(0.3), torch.nn.Hardtanh(), torch.nn.Hardsigmoid(), torch.nn.Hardswish(),
     torch.nn.SELU(), torch.nn.SiLU(), torch.nn.GELU(), torch.nn.GELU("tanh"), torch.nn.Mish(), torch.nn.ELU(1.7),
     torch.nn.LeakyReLU(1.3), torch.nn.Identity(), torch.nn.Dropout(0.5),
@@ -117,6 +118,39 @@ def test_hooks_may_change_anything():
     net[0].register_forward_hook(lambda module, args, out: 10 * out)
     with pytest.raises(WrongType, match="the network has hooks"):
         sl.gradient_bound(net)
+
+
+@pytest.mark.parametrize("part", [0, 1, None])
+def test_a_forward_that_was_replaced_may_compute_anything(part):
+    net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1))
+    layer = net if part is None else net[part]
+    layer.forward = lambda a: 10 * a
+    with pytest.raises(WrongType, match=f"a {type(layer).__name__} whose forward was replaced"):
+        sl.gradient_bound(net)
+
+
+@pytest.mark.parametrize(
+    ("activation", "message"),
+    [
+        (torch.nn.CELU(-1.0), r"a CELU with alpha=-1 grows without bound"),
+        (torch.nn.Softplus(threshold=0.0), r"a Softplus with beta=1 and threshold=0 jumps"),
+        (torch.nn.Softplus(threshold=9.0), r"jumps where it becomes a line"),
+        (torch.nn.Softplus(beta=1e-4), r"jumps where it becomes a line"),
+        (torch.nn.Softplus(beta=0.0), r"a Softplus with beta=0"),
+    ],
+    ids=str,
+)
+def test_activations_that_jump_or_grow_without_bound_are_refused(activation, message):
+    with pytest.raises(WrongType, match=message):
+        sl.gradient_bound(torch.nn.Sequential(torch.nn.Linear(2, 2), activation, torch.nn.Linear(2, 1)))
+
+
+def test_weights_that_autocast_rounds_have_no_bound():
+    """1.0045 becomes 1.0078 in bfloat16: two such layers are longer than the bound of the weights."""
+    net = torch.nn.Sequential(torch.nn.Linear(2, 1)).eval()
+    with pytest.raises(WrongType, match=r"rounded to torch\.bfloat16"):
+        sl.gradient_bound(sl.as_model(net, autocast="bfloat16"))
+    assert sl.gradient_bound(sl.as_model(net)) == sl.gradient_bound(net)
 
 
 def test_sparse_coefficients_count_too():

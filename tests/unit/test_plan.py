@@ -126,6 +126,44 @@ def test_plans_that_promise_nothing_are_not_made():
     assert "0.99999 confidence" in str(sl.plan("stein", eps=0.1, d=2, output_range=(0, 1), confidence=0.99999))
 
 
+@pytest.mark.parametrize(
+    ("method", "arguments"),
+    [
+        ("smoothgrad", {"sigma": 1.0, "gradient_bound": 1e-200}),
+        ("smoothgrad", {"sigma": 1e-200, "gradient_lipschitz": 1.0, "d": 3}),
+        ("stein", {"d": 3, "output_range": (0, 1e-200)}),
+    ],
+)
+def test_a_plan_has_at_least_one_draw(method, arguments):
+    assert sl.plan(method, eps=0.1, **arguments).n_samples == 1
+    assert "1 iid draw keeps" in str(sl.plan(method, eps=0.1, **arguments))
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments"),
+    [
+        ("smoothgrad", {"eps": 0.1, "sigma": 1.0, "gradient_bound": 1e200}),
+        ("smoothgrad", {"eps": 0.1, "sigma": 1e200, "gradient_bound": 1e200, "d": 3}),
+        ("smoothgrad", {"n_samples": 10, "sigma": 1e200, "gradient_bound": 1e200, "d": 3}),
+        ("smoothgrad", {"eps": 0.1, "sigma": 1e200, "gradient_lipschitz": 1.0, "d": 3}),
+        ("stein", {"eps": 0.1, "d": 3, "output_range": (0, 1e200)}),
+        ("stein", {"eps": 0.1, "d": 3, "output_range": (-1e308, 1e308)}),
+        ("clime", {"eps": 0.1, "d": 3, "output_range": (0, 1e300)}),
+        ("stein", {"n_samples": 10**400, "d": 3, "output_range": (0, 1)}),
+    ],
+)
+def test_plans_beyond_all_numbers_are_refused(method, arguments):
+    with pytest.raises(errors.InvalidArgument, match=r"the plan is too large for a number: .* Check the units"):
+        sl.plan(method, **arguments)
+
+
+@pytest.mark.parametrize("more", [{"sigma": 1e-200}, {"sigma": 1e200}, {"sigma": 1.0, "x_norm": 1e-200}])
+def test_where_the_papers_number_is_none_ours_stands_alone(more):
+    found = sl.plan("stein", eps=0.1, d=3, output_range=(0, 1), **more)
+    assert found.paper_n_samples is None
+    assert found.n_samples == sl.plan("stein", eps=0.1, d=3, output_range=(0, 1)).n_samples
+
+
 class TestCommand:
     def run(self, *arguments):
         from click.testing import CliRunner

@@ -3,6 +3,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from sklearn.linear_model import LogisticRegression
 
 import smoothlime as sl
 from smoothlime import errors
@@ -134,3 +135,66 @@ def test_neighbours_that_are_the_row_itself_show_no_slope():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert sl.robustness(F, X, spread=0.0, gradient_bound=2.0, n_samples=64).mean == 0
+
+
+@pytest.mark.parametrize("setup", ["logistic", "network"])
+@pytest.mark.parametrize("norm", [1, 2])
+def test_neighbours_beyond_a_decision_boundary_are_explained_for_the_class_of_their_row(setup, norm):
+    """On the boundary itself, about half of the neighbours are predicted to be of the other class."""
+    if setup == "logistic":
+        points = np.random.default_rng(0).normal(size=(400, 2))
+        model = LogisticRegression(C=100).fit(points, (points[:, 0] > 0).astype(int))
+        row, more = [[-model.intercept_[0] / model.coef_[0, 0], 0.0]], {"sigma": 0.5}
+    else:
+        model = torch.nn.Sequential(torch.nn.Linear(2, 2, bias=False)).eval()
+        with torch.no_grad():
+            model[0].weight.copy_(torch.tensor([[1.0, 0.0], [-1.0, 0.0]]))
+        row, more = [[0.0, 0.0]], {"sigma": 1.0, "gradient_bound": sl.gradient_bound(model)}
+    found = sl.robustness(model, row, target="predicted", norm=norm, **more)
+    assert found.ceiling is not None
+    assert found.population <= found.ceiling.mean()
+    assert (found.per_row <= found.ceiling).all()
+    by_name = [sl.robustness(model, row, target=target, norm=norm, **more).population for target in (0, 1)]
+    assert found.population in by_name
+
+
+def test_each_row_keeps_its_own_class():
+    net = torch.nn.Sequential(torch.nn.Linear(1, 2), torch.nn.Tanh()).double().eval()
+    with torch.no_grad():
+        net[0].weight.copy_(torch.tensor([[1.0], [-3.0]]))
+        net[0].bias.zero_()
+    together = sl.robustness(net, [[-0.3], [0.4]], target="predicted", n_samples=64)
+    assert together.per_row[0] == sl.robustness(net, [[-0.3], [0.4]], target=1, n_samples=64).per_row[0]
+    assert together.per_row[1] == sl.robustness(net, [[-0.3], [0.4]], target=0, n_samples=64).per_row[1]
+
+
+def test_probabilities_that_leave_their_range_are_refused():
+    """What a classifier calls probabilities may be margins: those of `objective="binary:logitraw"` are."""
+
+    class Margins:
+        outputs = ("0", "1")
+        output_range = (0.0, 1.0)
+
+        def values(self, points):
+            return np.column_stack([-4 * points[:, 0], 1 + 4 * points[:, 0]])
+
+    with pytest.raises(
+        errors.ModelError, match=r"at row 0 or next to it, though what it calls probabilities should lie"
+    ):
+        sl.robustness(Margins(), [[0.3]], target="1", n_samples=64)
+    found = sl.robustness(Margins(), [[0.3]], target="1", output_range=(-40, 40), n_samples=64)
+    assert found.ceiling is not None
+
+
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
+def test_boosted_classifiers_without_a_sigmoid_are_found_out(library):
+    points = np.random.default_rng(0).normal(size=(400, 2))
+    labels = (points[:, 0] + 0.5 * points[:, 1] > 0).astype(int)
+    if library == "xgboost":
+        kind = pytest.importorskip("xgboost").XGBClassifier
+        model = kind(objective="binary:logitraw", n_estimators=50, n_jobs=1).fit(points, labels)
+    else:
+        kind = pytest.importorskip("lightgbm").LGBMClassifier
+        model = kind(objective="regression", n_estimators=50, verbose=-1, n_jobs=1).fit(points, labels)
+    with pytest.raises(errors.ModelError, match="what it calls probabilities should lie between 0 and 1"):
+        sl.robustness(model, points[:5], sigma=0.3, target="1", spread=2.0, n_samples=64)

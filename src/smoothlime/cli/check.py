@@ -90,7 +90,8 @@ def command(
     lines.append(str(moved))
     if output_range is not None or gradient_bound is not None or getattr(adapted, "output_range", None) is not None:
         certificate = certify(adapted, rows, **shared, **known)
-        found["certificate"] = {"kind": certificate.kind, "lipschitz": float(certificate.lipschitz.max())}
+        steepest = float(certificate.lipschitz.max())
+        found["certificate"] = {"kind": certificate.kind, "lipschitz": steepest, "assumes": certificate.assumes}
         lines.append(str(certificate))
     else:
         found["certificate"] = None

@@ -17,8 +17,8 @@ class Smoothed:
     """(r, f) per unit of each perturbed feature"""
     mean: Array
     """(r,) E f(a)"""
-    variance: Array
-    """(r,) Var f(a), NaN where there is no closed form for it"""
+    fidelity: Array
+    """(r,) share of Var f(a) that the slopes explain, NaN where there is no closed form for it"""
     radius: Array
     """(r,) bound on the numerical error of the standardised slopes, L2"""
 

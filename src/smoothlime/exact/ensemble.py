@@ -45,7 +45,7 @@ class TreesForm:
         return Smoothed(
             slopes=found.gradients[:, free, 0],
             mean=found.values[:, 0],
-            variance=np.full(len(x), np.nan),
+            fidelity=np.full(len(x), np.nan),
             radius=np.linalg.norm(found.radius[:, free] * factor.std, axis=1),
         )
 

@@ -21,6 +21,7 @@ from ..job import Job, evaluate_outputs
 from ..models import Differentiable, as_asked
 from ..neighbourhood import Factor
 from ..settings import Settings
+from ..uncertainty.stopping import BELIEVED_CONSTANT
 
 HOTELLING_FROM = 200
 """Draws from which Hotelling's test keeps its level, at five or more draws per feature."""
@@ -37,6 +38,9 @@ MADE_SURE, MARGIN = 1_024, 0.05
 ROUNDING = 1e-9
 """Relative differences below this are rounding."""
 
+ANY_AMOUNT = 1 / ROUNDING
+"""Relative difference that stands for one that nothing rules out."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Agreement:
@@ -46,7 +50,7 @@ class Agreement:
     """(r,) of the hypothesis that they do, adjusted over rows (Holm)"""
     agrees: tuple[bool | None, ...]
     """True: equal within the margin. False: they differ, and by more than the margin. None: too few draws to tell,
-    also where a few of them carry all the scatter"""
+    also where a few of them carry all the scatter, or fewer than 4,096 saw nothing change at all"""
     distance: Array
     """(r,) L2 distance between SmoothGrad and C-LIME, standardised"""
     relative: Array
@@ -203,6 +207,9 @@ def _test_row(job: Job, weights: Array, row: int, draws: GroupedDraws, alpha: fl
     cov = centred.T @ centred / (n - 1)
     eigenvalues = np.linalg.eigvalsh(cov)
     noise = np.sqrt(max(float(eigenvalues[-1]), 0.0) / n)
+    if n < BELIEVED_CONSTANT and not np.ptp(values) and not gradients.any():
+        # nothing was seen to differ, nor to agree: what the model does may lie where no draw fell
+        return _Row(1.0, False, False, 0.0, 0.0, ANY_AMOUNT, np.zeros(d, dtype=bool), "")
     scale = max(size, float(np.abs(gradients * job.factor.std).max()))
     if distance <= ROUNDING * scale and noise <= ROUNDING * scale:
         return _Row(1.0, True, False, distance, distance / size, distance / size, np.zeros(d, dtype=bool), "")

@@ -15,12 +15,10 @@ SLOPES = {
     "ReLU6": 1.0,
     "Tanh": 1.0,
     "Sigmoid": 0.25,
-    "Softplus": 1.0,
     "Softsign": 1.0,
     "LogSigmoid": 1.0,
-    "CELU": 1.0,
     "Hardtanh": 1.0,
-    "Hardsigmoid": 1 / 6,
+    "Hardsigmoid": 0.1666667,
     "Hardswish": 1.5,
     "SELU": 1.7581,
     "SiLU": 1.0999,
@@ -31,6 +29,9 @@ SLOPES = {
     "Dropout": 1.0,
 }
 """Largest slope of each activation, rounded up; dropout is the identity in evaluation mode."""
+
+LARGEST_JUMP = 1e-6
+"""Of a softplus, where it goes over into a line: jumps have no gradient, and explanations see them all the same."""
 
 SIGMOID = 0.25
 SOFTMAX = sqrt(2) / 4
@@ -62,6 +63,7 @@ def gradient_bound(model: Any, *, output: str | None = None) -> float:
     from ..models.from_torch import TorchModel
 
     if isinstance(model, TorchModel):
+        _check_autocast(model)
         return _network(model.module, is_probability=model.is_probability or output == "probability")
     if is_torch_module(model):
         return _network(model, is_probability=output == "probability")
@@ -120,10 +122,27 @@ LINEAR_CLASSIFIERS = (
 )
 
 
+def _check_autocast(model: Any) -> None:
+    if model.autocast is not None:
+        msg = (
+            f"under autocast the network computes with weights and activations rounded to {model.autocast}, which may"
+            " be steeper than the weights it was given: no bound is known. Leave autocast out of as_model, or give your"
+            " own gradient_bound"
+        )
+        raise WrongType(msg)
+
+
 def _network(module: Any, *, is_probability: bool) -> float:
     hooked = [type(part).__name__ for part in module.modules() if part._forward_hooks or part._forward_pre_hooks]
     if hooked:
         msg = f"the network has hooks (on a {hooked[0]}) that may change what it computes; give your own gradient_bound"
+        raise WrongType(msg)
+    replaced = [type(part).__name__ for part in module.modules() if "forward" in vars(part)]
+    if replaced:
+        msg = (
+            f"the network has a {replaced[0]} whose forward was replaced, and may compute anything;"
+            " give your own gradient_bound"
+        )
         raise WrongType(msg)
     layers = _layers(module)
     if not any(_is_torchs(layer, "Linear") for layer in layers):
@@ -170,6 +189,10 @@ def _slope(layer: Any) -> float:
             raise WrongType(msg)
         gain = 1.0 if layer.weight is None else layer.weight.detach().abs()
         return float((gain / (layer.running_var + layer.eps).sqrt()).max())
+    if kind == "Softplus":
+        return _softplus_slope(float(layer.beta), float(layer.threshold))
+    if kind == "CELU":
+        return _celu_slope(float(layer.alpha))
     if kind == "ELU":
         return max(1.0, abs(float(layer.alpha)))
     if kind == "LeakyReLU":
@@ -180,3 +203,22 @@ def _slope(layer: Any) -> float:
         return SLOPES[kind]
     msg = f"the largest slope of a {kind} layer is not known; give your own gradient_bound"
     raise WrongType(msg)
+
+
+def _softplus_slope(beta: float, threshold: float) -> float:
+    """A sigmoid, and 1 where beta·x exceeds the threshold: there it jumps by ln(1 + exp(−threshold))/beta."""
+    if beta == 0 or np.logaddexp(0.0, -threshold) > LARGEST_JUMP * abs(beta):
+        msg = (
+            f"a Softplus with beta={beta:g} and threshold={threshold:g} jumps where it becomes a line, so that no bound"
+            " on its gradient bounds its explanations. Raise the threshold: 20 is torch's own"
+        )
+        raise WrongType(msg)
+    return 1.0
+
+
+def _celu_slope(alpha: float) -> float:
+    """exp(x/alpha) for negative x, which is at most 1 if alpha is positive."""
+    if alpha <= 0:
+        msg = f"a CELU with alpha={alpha:g} grows without bound for negative inputs; give alpha > 0"
+        raise WrongType(msg)
+    return 1.0

@@ -13,25 +13,23 @@ slopes; `docs/theory/robustness.md` has the proofs.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp, inf, log, pi, sqrt
+from math import exp, inf, pi, sqrt
 from typing import Any, Literal
 
 import numpy as np
 
 from .._types import Array
 from .._validate import check_choice, check_count, check_fraction, check_number, check_range, check_rows
-from ..designs import DESIGNS
 from ..errors import InvalidArgument
 from ..estimators.certified import standardising_factor
-from ..explanation import Explanation, around
-from ..models import Evaluation, as_model, model_dtype, resolve_target
-from ..models.evaluation import Where, automatic_batch_size
-from ..models.targets import output_names, range_of, stretch_of
+from ..explanation import Explanation
+from ..models import as_model
+from ..models.targets import stretch_of
 from ..neighbourhood import Factor, Neighbourhood
 from ..subject import take_up
 from ..tables import as_table
-from ..uncertainty import bounds
-from .declared import check_outputs, check_slopes
+from .declared import check_certifiable, check_outputs, check_slopes, implied_range
+from .residual import residuals
 
 RANGE_SLOPE = sqrt(2 / (pi * exp(1)))
 """2φ(1) = 0.48394: Lipschitz constant for outputs of range 1; attained by 1{|v·z| > 1}."""
@@ -45,7 +43,8 @@ GRADIENT_SLOPE = sqrt(2 / pi)
 GRADIENT_CURVE = 4 * exp(-0.5) / sqrt(2 * pi)
 """4φ(1): largest second derivative of the mean gradient, for gradients of length at most 1."""
 
-PILOT_SHARE = 0.15
+LARGEST_UNIT = 1e150
+"""Of raw distances: its square is a number yet."""
 
 FARTHEST = 1e6
 """Distances beyond this are as far as any: bounds are long flat by then."""
@@ -176,6 +175,9 @@ def certify(
     gradient_bound
         Largest length of the gradient of any single output, anywhere; for a contrast it is taken Σ|weight| times.
         Only for models without jumps.
+    target
+        With `"predicted"` the promise is about the output predicted at each row, held fixed while the row moves: an
+        explanation of another class, beyond a decision boundary, is an explanation of something else.
     units
         `"raw"`: Euclidean distances and slopes per unit; for isotropic neighbourhoods.
 
@@ -188,6 +190,7 @@ def certify(
     explanation = X if isinstance(X, Explanation) else None
     neighbourhood = _neighbourhood(explanation, sigma)
     if explanation is not None:
+        check_certifiable(explanation.method)
         adapted = None if model is None else as_model(model)
         rows, factor = explanation.x, explanation.factor
         if n_samples and np.isnan(rows).any():
@@ -204,8 +207,8 @@ def certify(
     check_choice(units, "units", ("standardised", "raw"))
     scale = 1.0 if units == "standardised" else _isotropic(factor)
     known = None if output_range is None else check_range(output_range)
-    if known is None and explanation is None and getattr(adapted, "output_range", None) is not None:
-        known = range_of(target, adapted.output_range)  # type: ignore[union-attr]  # asked for just above
+    if known is None and explanation is None:
+        known = implied_range(adapted, target)
     if gradient_bound is not None:
         gradient_bound = check_number(gradient_bound, "gradient_bound") * stretch_of(target)
     length = None if gradient_bound is None else gradient_bound * float(factor.std.max())
@@ -224,7 +227,10 @@ def certify(
         if known is None or adapted is None:
             msg = "n_samples draws the residual of the local fit, which needs the model and output_range"
             raise InvalidArgument(msg)
-        residual = _residuals(adapted, rows, factor, known, target, n, 1 - level, check_count(seed, "seed", at_least=0))
+        residual = residuals(
+            adapted, rows, factor, known, target, n, 1 - level, check_count(seed, "seed", at_least=0),
+            is_implied=output_range is None,
+        )  # fmt: skip
     width = None if known is None else known[1] - known[0]
     convert = standardising_factor(factor)
     constants = []
@@ -241,6 +247,8 @@ def certify(
         assumes.append("no jumps where gradients are averaged")
     if len(factor.free) < factor.d:
         assumes.append("fixed features that stay as they are")
+    if _is_predicted(explanation, adapted, target):
+        assumes.append("that the output predicted at a row is explained where the row moves, too")
     missed = 0.0 if residual is None else 1 - level
     noise, guarantee = np.zeros(len(rows)), "certified"
     if explanation is not None and not explanation.is_exact:
@@ -261,6 +269,13 @@ def certify(
         factor=convert,
         sigma=scale,
     )
+
+
+def _is_predicted(explanation: Explanation | None, model: Any, target: Any) -> bool:
+    """Whether each row's own top class is explained, which another row may not share."""
+    if explanation is not None:
+        return any(name != explanation.output_name for name in explanation.row_outputs)
+    return isinstance(target, str) and target == "predicted" and "predicted" not in getattr(model, "outputs", ())
 
 
 def _hold_against(e: Explanation, known: tuple[float, float] | None, gradient_bound: float | None) -> None:
@@ -323,69 +338,11 @@ def _isotropic(factor: Factor) -> float:
     if not factor.is_diagonal or np.ptp(factor.lower) > 1e-12 * factor.lower.max():
         msg = "units='raw' needs the same sigma in every feature; use units='standardised'"
         raise InvalidArgument(msg)
-    return float(factor.lower[0])
-
-
-def _residuals(
-    model: Any,
-    rows: Array,
-    factor: Factor,
-    known: tuple[float, float],
-    target: Any,
-    n: int,
-    delta: float,
-    seed: int,
-) -> Array:
-    """Upper bounds (r,) on √(Var f − wᵀΣw), each failing with probability delta; draws are shared between rows."""
-    d = len(factor.free)
-    pilot = max(int(PILOT_SHARE * n), 4 * (d + 1))
-    if n < 2 * pilot:
-        msg = f"n_samples={n} is too few for {d} features: at least {8 * (d + 1)} are needed"
+    sigma = float(factor.lower[0])
+    if not 1 / LARGEST_UNIT < sigma < LARGEST_UNIT:
+        msg = (
+            f"units='raw' needs a sigma between {1 / LARGEST_UNIT:g} and {LARGEST_UNIT:g}, as bounds are divided by its"
+            f" square; got {sigma:g}. Use units='standardised'"
+        )
         raise InvalidArgument(msg)
-    z = DESIGNS["iid"].stream(d, seed).take(n)
-    dtype = model_dtype(model)
-    evaluation = Evaluation(model, automatic_batch_size(rows.shape[1], dtype))
-    predictions = evaluation.values(rows.astype(dtype), lambda row: f"row {row}")
-    names = output_names(model.outputs, predictions.shape[1])
-    resolved = resolve_target(target, names, len(predictions), lambda: predictions)
-    steps = factor.steps(z)[None]
-    found = np.empty(len(rows))
-    for row in range(len(rows)):
-        points = around(rows[row : row + 1], factor.free, steps, dtype.name)[0]
-        values = evaluation.values(points, _around(row)) @ resolved.weights[row, 0]
-        check_outputs(values, known, f"around row {row}")
-        found[row] = residual_bound(z, values, known, pilot, delta)
-    return found
-
-
-def _around(row: int) -> Where:
-    return lambda position: f"a draw around row {row}"
-
-
-def residual_bound(z: Array, values: Array, known: tuple[float, float], pilot: int, delta: float) -> float:
-    """Upper bound on the standard deviation that the best line leaves of a model in `known`, from iid draws z (n, d).
-
-    Residuals from a line fitted on the pilot have mean square at least that of the best line. Their squares are
-    clipped, bounded by empirical Bernstein with λ tuned on the pilot, and what clipping takes off is added back.
-    """
-    from scipy.special import ndtr
-
-    low, high = known
-    with_one = np.column_stack([np.ones(len(z)), z])
-    line = np.linalg.lstsq(with_one[:pilot], values[:pilot], rcond=None)[0]
-    line[0] = np.clip(line[0], low, high)
-    offset, slope = max(high - line[0], line[0] - low), float(np.linalg.norm(line[1:]))
-    squares = (values - with_one @ line) ** 2
-    main = squares[pilot:]
-    m = len(main)
-    q = sqrt(2 * log(m))
-    limit = (offset + slope * q) ** 2
-    expected = float(np.minimum(squares[:pilot], limit).mean())
-    variance = float(np.minimum(squares[:pilot], limit).var())
-    terms = np.minimum(main, limit)
-    level = log(1 / delta)
-    tilt = float(bounds.best_tilt(level, np.array(limit), m, np.array(max(variance, 1e-12 * limit**2))))
-    spread = float(bounds.scalar_tilt(np.array(tilt)) * ((terms - expected) ** 2).sum())
-    density, tail = exp(-(q**2) / 2) / sqrt(2 * pi), float(ndtr(-q))
-    beyond = 2 * (offset**2 * tail + 2 * offset * slope * density + slope**2 * (q * density + tail)) - 2 * limit * tail
-    return sqrt(terms.mean() + limit * level / (tilt * m) + spread / (limit * tilt * m) + beyond)
+    return sigma

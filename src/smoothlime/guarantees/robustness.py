@@ -19,7 +19,7 @@ from ..models.targets import stretch_of
 from ..sampling import run
 from ..settings import Settings
 from ..subject import take_up
-from .declared import check_outputs, check_slopes
+from .declared import check_outputs, check_slopes, implied_range, is_certifiable
 from .lipschitz import certify
 
 MORE_DRAWS = 16
@@ -85,7 +85,8 @@ def robustness(
 
     The measure of Agarwal et al. (2021): neighbours are drawn from N(x, spread²·Σ), or N(x, spread²·I) in raw units,
     where spread=0.1 is the paper's 0.01·I. With `draws="independent"` sampling noise is part of it, as in the paper;
-    with shared draws most of it cancels.
+    with shared draws most of it cancels. With `target="predicted"` neighbours are explained for the output that is
+    predicted at their row, whatever is predicted at themselves.
 
     Examples
     --------
@@ -119,7 +120,8 @@ def robustness(
         job = prepare(
             adapted, everyone, settings, method=method, sigma=around, target=target, design=design, may_turn=False
         )
-        (e,) = run(job, job.resolve(target), progress)
+        # across a decision boundary "predicted" would be another output, whose slopes are no neighbours
+        (e,) = run(job, job.resolve(target).held(k + 1), progress)
         return e
 
     def largest(e: Explanation) -> Array:
@@ -129,9 +131,10 @@ def robustness(
 
     first = explained(settings)
     outputs = first.prediction.reshape(r, k + 1)
-    if output_range is not None:
+    known = implied_range(adapted, target) if output_range is None else check_range(output_range)
+    if known is not None:
         for row, seen in enumerate(outputs):
-            check_outputs(seen, check_range(output_range), f"at row {row} or next to it")
+            check_outputs(seen, known, f"at row {row} or next to it", is_implied=output_range is None)
     if gradient_bound is not None:
         longest = check_number(gradient_bound, "gradient_bound") * stretch_of(target)
         check_slopes(_slopes(adapted, rows, steps, outputs, longest), longest, "next to row {i}")
@@ -139,9 +142,7 @@ def robustness(
     more = dataclasses.replace(settings, n_samples=MORE_DRAWS * n_samples, draws="shared")
     population = largest(explained(more))
     ceiling = None
-    is_known = output_range is not None or gradient_bound is not None
-    is_known |= getattr(adapted, "output_range", None) is not None
-    is_known &= getattr(method, "name", method) != "lime"  # a kernel smooths less than Σ, so that slopes may move more
+    is_known = (known is not None or gradient_bound is not None) and is_certifiable(method)
     if is_known and (units == "standardised" or (factor.is_diagonal and not np.ptp(factor.lower))):
         certificate = certify(
             adapted,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, log
+from math import ceil, inf, log
 from typing import Any
 
 from .._validate import check_choice, check_count, check_fraction, check_number, check_range
@@ -44,8 +44,9 @@ class Plan:
 
     def __str__(self) -> str:
         """The promise in a sentence, what it assumes, and the paper's number beside it."""
+        draws = "draw keeps" if self.n_samples == 1 else "draws keep"
         lines = [
-            f"{self.n_samples:,} iid draws keep the L2 error of {self.method}, in standardised slopes, within"
+            f"{self.n_samples:,} iid {draws} the L2 error of {self.method}, in standardised slopes, within"
             f" {self.eps:.4g} with {self.confidence:.10g} confidence ({self.kind}).",
             f"Formula: {self.formula}",
             f"Assumes {self.assumes}.",
@@ -106,25 +107,32 @@ def plan(
     n = None if n_samples is None else check_count(n_samples, "n_samples")
     features = None if d is None else check_count(d, "d")
     width = None if sigma is None else _positive(sigma, "sigma")
-    if method == "smoothgrad":
-        samples, error, formula, assumes = _gradients(
-            wanted, n, delta, features, width, gradient_bound, gradient_lipschitz
+    paper: int | None
+    try:
+        if method == "smoothgrad":
+            samples, error, formula, assumes = _gradients(
+                wanted, n, delta, features, width, gradient_bound, gradient_lipschitz
+            )
+            length = None if gradient_bound is None or width is None else gradient_bound * width
+            paper = _proposition_1(length, error, delta, features)
+        else:
+            low, high = _known_range(output_range, method)
+            if features is None:
+                msg = f"d, the number of features, is needed to plan {method}: its error grows with it"
+                raise InvalidArgument(msg)
+            samples, error, formula = _predictions(method, wanted, n, delta, features, _finite(high - low))
+            assumes = f"outputs between {low:g} and {high:g}, {features} perturbed features"
+            paper = _theorem_3(high - low, error, delta, features, width, _positive(x_norm, "x_norm"))
+    except OverflowError:
+        msg = (
+            "the plan is too large for a number: no computer draws that many. Check the units of sigma, output_range,"
+            " gradient_bound or gradient_lipschitz, and n_samples and d; or raise eps"
         )
-        length = None if gradient_bound is None or width is None else gradient_bound * width
-        paper = _proposition_1(length, error, delta, features)
-        note = PAPER_FAILS["smoothgrad"]
-    else:
-        low, high = _known_range(output_range, method)
-        if features is None:
-            msg = f"d, the number of features, is needed to plan {method}: its error grows with it"
-            raise InvalidArgument(msg)
-        samples, error, formula = _predictions(method, wanted, n, delta, features, high - low)
-        assumes = f"outputs between {low:g} and {high:g}, {features} perturbed features"
-        paper = _theorem_3(high - low, error, delta, features, width, _positive(x_norm, "x_norm"))
-        note = PAPER_FAILS["predictions"]
+        raise InvalidArgument(msg) from None
     if not error < float("inf"):
         msg = f"n_samples={samples} is too few to promise anything of {method} with {features} features"
         raise InvalidArgument(msg)
+    note = PAPER_FAILS["smoothgrad" if method == "smoothgrad" else "predictions"]
     return Plan(method, samples, error, float(confidence), formula, assumes, paper, note)
 
 
@@ -147,7 +155,7 @@ def _gradients(
         msg = "sigma is needed to plan smoothgrad: errors are of slopes × sigma"
         raise InvalidArgument(msg)
     if bound is not None:
-        length = _positive(bound, "gradient_bound") * sigma
+        length = _finite(_positive(bound, "gradient_bound") * sigma)
         samples = n if eps is None else bounds.ball_samples(length, eps, delta)
         assert samples is not None
         formula = "n = ⌈2 (sigma·gradient_bound/eps)² ln(2/delta)⌉, in any number of features"
@@ -161,7 +169,7 @@ def _gradients(
         msg = "d, the number of features, is needed to plan smoothgrad from gradient_lipschitz"
         raise InvalidArgument(msg)
     assert lipschitz is not None
-    steepness = _positive(lipschitz, "gradient_lipschitz") * sigma**2
+    steepness = _finite(_positive(lipschitz, "gradient_lipschitz") * sigma**2)
     samples = n if eps is None else bounds.lipschitz_samples(steepness, d, eps, delta)
     assert samples is not None
     return (
@@ -193,7 +201,7 @@ def _proposition_1(length: float | None, eps: float, delta: float, d: int | None
     """The paper's C (G/ε)² ln(d/δ) with C = 1."""
     if length is None or d is None or eps == 0:
         return None
-    return max(1, ceil((length / eps) ** 2 * log(d / delta)))
+    return _whole((length / eps) * (length / eps) * log(d / delta))
 
 
 def _theorem_3(width: float, eps: float, delta: float, d: int, sigma: float | None, x_norm: float) -> int | None:
@@ -201,8 +209,14 @@ def _theorem_3(width: float, eps: float, delta: float, d: int, sigma: float | No
     if sigma is None or eps in (0.0, float("inf")):
         return None
     raw = eps / sigma * 2 / width
-    least = min(raw * sigma**2, raw * sigma**3 / x_norm, x_norm, 1 / sigma**2)
-    return ceil(d * log(d / delta) / least**2)
+    squared = sigma * sigma
+    least = min(raw * squared, raw * squared * sigma / x_norm, x_norm, 1 / squared if squared else inf)
+    return _whole(d * log(d / delta) / (least * least)) if least * least else None
+
+
+def _whole(needed: float) -> int | None:
+    """A number of draws, at least 1, where there is a number for it."""
+    return max(1, ceil(needed)) if needed < inf else None
 
 
 def _known_range(output_range: Any, method: str) -> tuple[float, float]:
@@ -218,3 +232,10 @@ def _positive(value: Any, name: str) -> float:
         msg = f"{name} must be > 0; got {value!r}"
         raise InvalidArgument(msg)
     return number
+
+
+def _finite(product: float) -> float:
+    """Products of floats overflow without a word, unlike powers."""
+    if product == inf:
+        raise OverflowError
+    return product

@@ -25,6 +25,11 @@ class Target:
         """The scalars (r, t) behind outputs (r, k)."""
         return np.einsum("rtk,rk->rt", self.weights, values)
 
+    def held(self, size: int) -> Target:
+        """The target of the first of every `size` rows, for all of them."""
+        firsts = np.arange(0, len(self.weights), size).repeat(size)
+        return Target(self.weights[firsts], self.names, tuple(self.row_names[first] for first in firsts))
+
 
 def output_names(declared: tuple[str, ...], k: int) -> tuple[str, ...]:
     """Names for k outputs: those the model declares, else 'output' or their positions."""

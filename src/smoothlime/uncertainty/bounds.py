@@ -26,7 +26,7 @@ def ball_radius(bound: float, n: float, delta: float) -> float:
 
 def ball_samples(bound: float, eps: float, delta: float) -> int:
     """Draws for which `ball_radius` is at most eps."""
-    return ceil(2 * (bound / eps) ** 2 * log(2 / delta))
+    return _draws(2 * (bound / eps) ** 2 * log(2 / delta))
 
 
 def lipschitz_radius(lipschitz: float, d: int, n: float, delta: float) -> float:
@@ -36,7 +36,7 @@ def lipschitz_radius(lipschitz: float, d: int, n: float, delta: float) -> float:
 
 def lipschitz_samples(lipschitz: float, d: int, eps: float, delta: float) -> int:
     """Draws for which `lipschitz_radius` is at most eps."""
-    return ceil((lipschitz / eps) ** 2 * (sqrt(d) + sqrt(2 * log(1 / delta))) ** 2)
+    return _draws((lipschitz / eps) ** 2 * (sqrt(d) + sqrt(2 * log(1 / delta))) ** 2)
 
 
 def stein_radius(output_range: float, d: int, n: float, delta: float) -> float:
@@ -48,7 +48,7 @@ def stein_radius(output_range: float, d: int, n: float, delta: float) -> float:
 def stein_samples(output_range: float, d: int, eps: float, delta: float) -> int:
     """Draws for which `stein_radius` is at most eps."""
     t = log(1 / delta)
-    return ceil(KAPPA * (output_range / (2 * eps)) ** 2 * (d + 2 * sqrt(d * t) + 2 * t))
+    return _draws(KAPPA * (output_range / (2 * eps)) ** 2 * (d + 2 * sqrt(d * t) + 2 * t))
 
 
 def least_squares_radius(output_range: float, d: int, n: float, delta: float) -> float:
@@ -78,6 +78,11 @@ def least_squares_samples(output_range: float, d: int, eps: float, delta: float)
         middle = (low + high) // 2
         low, high = (middle, high) if least_squares_radius(output_range, d, middle, delta) > eps else (low, middle)
     return high
+
+
+def _draws(needed: float) -> int:
+    """A number of draws that is at least `needed`, and not none at all."""
+    return max(1, ceil(needed))
 
 
 def scalar_tilt(tilt: Array) -> Array:
