@@ -187,7 +187,7 @@ def test_probabilities_that_leave_their_range_are_refused():
 
 
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
-def test_boosted_classifiers_without_a_sigmoid_are_found_out(library):
+def test_boosted_classifiers_without_a_sigmoid_have_no_range(library):
     points = np.random.default_rng(0).normal(size=(400, 2))
     labels = (points[:, 0] + 0.5 * points[:, 1] > 0).astype(int)
     if library == "xgboost":
@@ -196,5 +196,7 @@ def test_boosted_classifiers_without_a_sigmoid_are_found_out(library):
     else:
         kind = pytest.importorskip("lightgbm").LGBMClassifier
         model = kind(objective="regression", n_estimators=50, verbose=-1, n_jobs=1).fit(points, labels)
-    with pytest.raises(errors.ModelError, match="what it calls probabilities should lie between 0 and 1"):
-        sl.robustness(model, points[:5], sigma=0.3, target="1", spread=2.0, n_samples=64)
+    assert sl.robustness(model, points[:5], sigma=0.3, target="1", spread=2.0, n_samples=64).ceiling is None
+    with pytest.raises(errors.InvalidArgument, match="output_range"):
+        sl.certify(model, points[:5], sigma=0.3)
+    assert sl.as_model(kind(n_estimators=5, n_jobs=1).fit(points, labels)).output_range == (0.0, 1.0)

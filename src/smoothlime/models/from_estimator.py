@@ -11,6 +11,9 @@ import numpy as np
 from ..errors import InvalidArgument, WrongType
 from .base import as_columns
 
+NO_PROBABILITIES = ("binary:logitraw", "reg", "rank:", "count:", "poisson", "quantile", "mape", "gamma", "tweedie")
+"""Objectives of XGBoost and LightGBM, by how they begin, whose `predict_proba` may be anything."""
+
 
 @dataclass(frozen=True, slots=True)
 class EstimatorModel:
@@ -30,8 +33,10 @@ class EstimatorModel:
 
     @property
     def output_range(self) -> tuple[float, float] | None:
-        """Range that no output leaves, where it is known."""
-        return (0.0, 1.0) if self.ask == "predict_proba" else None
+        """Range that no output leaves, where it is known: boosting hands on what an objective of one's own makes."""
+        objective = getattr(_last_part(self.estimator), "objective", None)
+        is_own = callable(objective) or (isinstance(objective, str) and objective.startswith(NO_PROBABILITIES))
+        return (0.0, 1.0) if self.ask == "predict_proba" and not is_own else None
 
     @property
     def wants_table(self) -> bool:
