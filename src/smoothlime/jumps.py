@@ -17,6 +17,9 @@ from .models import Target
 LOOKED_AT = 4
 """Gradients that are asked for where a slope of 0 may be that of a model that jumps."""
 
+COARSE = 100.0
+"""Spacings of a model's values within which no jump can be told from rounding."""
+
 
 def warn_of_jumps(job: Job, target: Target, explanations: list[Explanation], torn: Flags) -> None:
     """Say where a model changes but has no slope at all, or has been `torn` (r·t,), and gradients are not its slopes.
@@ -45,6 +48,8 @@ def _warn_of_disagreement(job: Job, target: Target, explanations: list[Explanati
     from .guarantees.agreement import disagreement
 
     row, i = divmod(int(torn[0]), len(explanations))
+    if _loses_digits(job, explanations[i], row):
+        return
     reason = disagreement(job, target.weights[row, i], row)
     if reason:
         rows = len(np.unique(torn // len(explanations)))
@@ -53,6 +58,13 @@ def _warn_of_disagreement(job: Job, target: Target, explanations: list[Explanati
             f" {reason}. Use method='clime', which needs only predictions; `agreement` says more"
         )
         warnings.warn(msg, JumpsUnseen, stacklevel=5)
+
+
+def _loses_digits(job: Job, e: Explanation, row: int) -> bool:
+    """Whether values are so large that slopes are lost between them, and gradients know better."""
+    epsilon = np.max(getattr(job.evaluation.model, "epsilon", np.finfo(job.dtype).eps))
+    size = float(np.linalg.norm(np.nan_to_num(e.standardised[row])))
+    return bool(0 < size < COARSE * epsilon * abs(e.prediction[row]))
 
 
 def _more(rows: int) -> str:

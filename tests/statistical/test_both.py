@@ -205,7 +205,8 @@ class TestDisagreement:
         smooth = Sum(known.Sine(2 * unit[0], 0.3), known.Probit(3 * unit[1], 0.5))
         f = Sum(*smooth.parts, known.Step(unit[0] + 0.3 * unit[2]))
         model = sl.from_functions(values=f.values, gradients=lambda a: smooth.values_and_gradients(a, 1.0)[1])
-        e = sl.explain(model, np.zeros((60, 6)), n_samples=n, draws="independent")
+        with pytest.warns(sl.errors.JumpsUnseen, match="the gradients miss the jumps of this model"):
+            e = sl.explain(model, np.zeros((60, 6)), n_samples=n, draws="independent")
         lower, upper = e.interval()
         truth = smooth.slopes(np.zeros(6), sl.Neighbourhood(1.0))
         assert ((lower <= truth) & (truth <= upper)).mean() > 0.9

@@ -32,6 +32,7 @@ LAYERS = [
         "sources",
         "gradient_path",
         "looks",
+        "jumps",
         "sampling",
         "exactly",
         "explain",

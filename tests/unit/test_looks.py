@@ -20,7 +20,8 @@ def look(rows, *, with_selected=False):
     by_feature = np.repeat(of_row[:, None], D, axis=1)
     said = by_feature[:, None] + np.arange(GROUPS)[None, :, None]
     groups = Groups(said, np.full((len(rows), GROUPS), 8.0), np.zeros((len(rows), D)), None)
-    estimate = SimpleNamespace(smoothed=of_row, selected=by_feature if with_selected else None)
+    torn = of_row % 2 == 1
+    estimate = SimpleNamespace(smoothed=of_row, selected=by_feature if with_selected else None, torn=torn)
     return Look(32, estimate, groups, by_feature, of_row, of_row, of_row, np.ones(len(rows), dtype=np.bool_))
 
 
@@ -37,6 +38,7 @@ def assert_is_complete(found):
     for each in (found.smoothed, found.radius, found.fidelity, found.values[:, 0], found.said[:, 0, 0]):
         np.testing.assert_array_equal(each, expected)
     assert found.converged.all()
+    np.testing.assert_array_equal(found.torn, expected % 2 == 1)
     assert (found.n == 32).all()
     assert (found.sizes == 8).all()
 

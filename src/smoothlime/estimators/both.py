@@ -52,8 +52,8 @@ def are_torn(gradients: Array, slopes: Array, spread: Array) -> Flags:
     """
     away = (slopes - gradients)[:, None]
     mean = away.mean(axis=2, keepdims=True)
-    distance = _distance(away, away - mean)
-    return ((distance > TORN) & (np.abs(mean) > LARGE * spread[:, None, None, None])).any(axis=(1, 2, 3))
+    is_far = (_distance(away, away - mean) > TORN) & (np.abs(mean) > LARGE * spread[:, None, None, None])
+    return is_far.any(axis=(1, 2, 3)) & (spread > 0)
 
 
 def _without_each(terms: Array) -> Array:
