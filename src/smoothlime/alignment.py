@@ -57,6 +57,20 @@ def _leading(gradients: Array) -> Array:
     return np.where(np.logical_and.accumulate(is_real, axis=1)[:, :, None], directions, 0.0)
 
 
+def filled_up(directions: Array, spare: Array) -> Array:
+    """The same with spare directions (1 or r, k, d) where there are fewer, orthonormal: (r, k, d).
+
+    The axes of a table are no better directions than others, and worse if a model has its steps across them.
+    """
+    r, few, d = directions.shape
+    found = np.zeros((r, min(spare.shape[1], d), d))
+    found[:, :few] = directions
+    is_missing = ~found.any(axis=2)
+    found[is_missing] = np.broadcast_to(spare[:, : found.shape[1]], found.shape)[is_missing]
+    q, upper = np.linalg.qr(found.swapaxes(1, 2))
+    return (q * np.copysign(1.0, np.diagonal(upper, axis1=1, axis2=2))[:, None]).swapaxes(1, 2)
+
+
 def pilot_count(needs: str, d: int, n: int | None) -> int:
     """Draws of the pilot for n draws, or for as many as it takes.
 

@@ -21,6 +21,10 @@ MANY_DRAWS = 1_024
 """Draws before curves beyond degree 2 are fitted: they follow tails that fewer do not show, and errors would be too
 small where a model grows like exp(s)."""
 
+CARRIERS = 64
+"""Draws that must carry the model's variance before curves are fitted to pairs: of odd degree, they follow the tails of
+a model that grows like exp(1.5 s), and errors would be too small."""
+
 
 @dataclass(frozen=True, slots=True)
 class Curves:
@@ -46,6 +50,10 @@ class Curves:
         if n >= max(MANY_DRAWS, (2 if self.of_pairs else 1) * each * (all_of_them + 1)):
             return all_of_them
         return few if n >= max(fewest, each * (few + 1)) else d
+
+    def carriers(self, groups: int) -> int:
+        """Draws that must carry the model's variance, for so many groups."""
+        return CARRIERS if self.of_pairs else groups
 
     def bent(self, d: int) -> int:
         """Terms up to degree 2: the line, and for single points their first stage."""

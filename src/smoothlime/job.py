@@ -144,7 +144,7 @@ class Job:
         estimate = self._finish_leading(state, sizes, terms)
         few = min(terms, self.curves.bent(d))
         assert estimate.carriers is not None
-        decided_by_few = estimate.carriers < len(sizes)
+        decided_by_few = estimate.carriers < self.curves.carriers(len(sizes))
         if few == terms or not decided_by_few.any():
             return estimate
         return estimate.where(decided_by_few, self._finish_leading(state, sizes, few), d)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._types import Array, Indices, Points
-from .alignment import Turns, leading_directions, pilot_count, quotients, with_steps
+from ._types import Array, Flags, Indices, Points
+from .alignment import DIRECTIONS, Turns, filled_up, leading_directions, pilot_count, quotients, with_steps
 from .designs import Chunk, Stream, pilot_draws
 from .estimators import Estimate, GroupedDraws
 from .estimators.both import are_torn, combined
@@ -27,15 +27,21 @@ class Source:
     """Of draws"""
     step_turns: Turns | None
     """The same of steps, in the model's floating type"""
+    is_bent: Flags | None = None
+    """(r,) whether the model varies along more than one direction, as far as the pilot saw"""
 
     @classmethod
     def of(cls, job: Job, question: Question, rows: Indices) -> Source:
         """Draws from their beginning; a pilot is drawn first, where the design wants one."""
         if not job.design.is_aligned:
             return cls(job, job.streams(rows), None, None, None)
-        directions = _pilot(job, question, rows)
+        seen = _pilot(job, question, rows)
+        keys = [None] if job.is_shared else map(int, rows)
+        spare = [pilot_draws(2 * DIRECTIONS, len(job.factor.free), job.seed, key)[::2] for key in keys]
+        directions = filled_up(seen, np.stack(spare))
         turns = Turns.onto(directions)
-        return cls(job, job.streams(rows), directions, turns, turns.of_steps(job.factor, job.dtype))
+        is_bent = seen[:, 1:].any(axis=(1, 2))
+        return cls(job, job.streams(rows), directions, turns, turns.of_steps(job.factor, job.dtype), is_bent)
 
     def draw(self, chunk: Chunk, part: slice = slice(None)) -> GroupedDraws:
         """The next draws (ρ, g, b, d) of some of the streams."""
@@ -61,10 +67,10 @@ class Source:
         factor = self.job.factor
         turns = self.turns.rows(np.repeat(np.arange(len(self.turns.inward)), t))
         if estimate.slopes is not None:
-            assert self.directions is not None
+            assert self.is_bent is not None
             gradients = turns.back(factor.whiten(estimate.pseudo))
             # along one direction alone a net leaves nothing to gain
-            is_bent = np.repeat(self.directions[:, 1:].any(axis=(1, 2)), t)[:, None, None]
+            is_bent = np.repeat(self.is_bent, t)[:, None, None]
             said = np.where(is_bent, combined(gradients, estimate.slopes, t), gradients)
             pseudo = factor.unwhiten(turns.of(said))
             is_torn = are_torn(gradients, estimate.slopes, estimate.spread)
@@ -81,8 +87,8 @@ class Source:
         """Draws of some of the rows, as far as they are."""
         streams = self.streams if self.job.is_shared else [self.streams[row] for row in kept]
         turns, step_turns = (None if each is None else each.rows(kept) for each in (self.turns, self.step_turns))
-        directions = None if self.directions is None else self.directions[kept]
-        return Source(self.job, streams, directions, turns, step_turns)
+        directions, is_bent = (None if each is None else each[kept] for each in (self.directions, self.is_bent))
+        return Source(self.job, streams, directions, turns, step_turns, is_bent)
 
     def begun_again(self, rows: Indices, n: int, size: int) -> Source:
         """The same draws, from the n-th on; `rows` are those of the table, `size` bounds what is held at once."""
