@@ -3,7 +3,8 @@
 Several sequences are independent of each other, as each is scrambled by itself. The runs of one sequence are not, and
 errors are made of them (see `designs`): they tell its error where any two of its coordinates spread points no worse
 than chance would. A Sobol' sequence does not always: some two of its coordinates fill few of their cells, in all runs
-alike, so that all runs err alike and nobody sees it. Its first seven coordinates do not (`benchmarks/bench_nets.py`).
+alike, so that all runs err alike and nobody sees it. Its first seven coordinates do not (`benchmarks/bench_nets.py`),
+but in slices of one of them, across which they are turned (`alignment`).
 
 So points change places in the others, within blocks that runs are made of: sixteen points at first, later an eighth of
 all before. What each coordinate holds stays the same, in each run and in all of them, and it is as even as it was. What

@@ -40,7 +40,7 @@ class Source:
         spare = [pilot_draws(2 * DIRECTIONS, len(job.factor.free), job.seed, key)[::2] for key in keys]
         directions = filled_up(seen, np.stack(spare))
         turns = Turns.onto(directions)
-        is_bent = seen[:, 1:].any(axis=(1, 2))
+        is_bent: Flags = np.asarray(seen[:, 1:].any(axis=(1, 2)))
         return cls(job, job.streams(rows), directions, turns, turns.of_steps(job.factor, job.dtype), is_bent)
 
     def draw(self, chunk: Chunk, part: slice = slice(None)) -> GroupedDraws:
@@ -87,7 +87,8 @@ class Source:
         """Draws of some of the rows, as far as they are."""
         streams = self.streams if self.job.is_shared else [self.streams[row] for row in kept]
         turns, step_turns = (None if each is None else each.rows(kept) for each in (self.turns, self.step_turns))
-        directions, is_bent = (None if each is None else each[kept] for each in (self.directions, self.is_bent))
+        directions = None if self.directions is None else self.directions[kept]
+        is_bent = None if self.is_bent is None else self.is_bent[kept]
         return Source(self.job, streams, directions, turns, step_turns, is_bent)
 
     def begun_again(self, rows: Indices, n: int, size: int) -> Source:

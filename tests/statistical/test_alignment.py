@@ -8,7 +8,7 @@ import pytest
 
 import smoothlime as sl
 from smoothlime import testing as known
-from smoothlime.alignment import DIRECTIONS, PILOTS, Turns, leading_directions
+from smoothlime.alignment import DIRECTIONS, PILOTS, Turns, filled_up, leading_directions
 from smoothlime.choices import choose_method
 from smoothlime.curves import Curves
 from smoothlime.designs import DESIGNS, PARTS
@@ -71,6 +71,24 @@ class TestDirections:
         )
         np.testing.assert_allclose(found @ basis.T @ basis, found, atol=1e-10)
         assert (np.abs(found[:, 0] @ basis[0]) > 0.99).all()
+
+    @pytest.mark.parametrize("d", [1, 3, 7, 30])
+    @pytest.mark.parametrize("seen", [0, 1, 4])
+    def test_chance_makes_the_others_where_there_are_few(self, d, seen):
+        rng = np.random.default_rng(seen)
+        k = min(d, 5)
+        known = np.linalg.qr(rng.standard_normal((6, d, k))).Q.swapaxes(1, 2)
+        known[:, seen:] = 0.0
+        for spare in (rng.standard_normal((1, DIRECTIONS, d)), rng.standard_normal((6, DIRECTIONS, d))):
+            found = filled_up(known, spare)
+            assert found.shape == (6, min(d, DIRECTIONS), d)
+            one = np.broadcast_to(np.eye(found.shape[1]), (6, *[found.shape[1]] * 2))
+            np.testing.assert_allclose(found @ found.swapaxes(1, 2), one, atol=1e-12)
+            np.testing.assert_allclose(found[:, :seen], known[:, :seen], atol=1e-12)
+            together = np.concatenate([known[:, :seen], np.broadcast_to(spare, (6, DIRECTIONS, d))], axis=1)
+            basis = np.linalg.qr(together[:, : found.shape[1]].swapaxes(1, 2)).Q
+            if seen == 0:
+                np.testing.assert_allclose(found @ basis @ basis.swapaxes(1, 2), found, atol=1e-12)
 
     def test_rounding_makes_no_direction(self):
         rng = np.random.default_rng(2)
