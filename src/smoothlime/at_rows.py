@@ -17,6 +17,7 @@ import numpy as np
 
 from ._arrays import on_host, send
 from ._types import Array, Points
+from .designs import spare_draws
 from .gradient_path import draw_first, empty_sums
 from .models import Evaluation
 from .models.gradient_sums import GradientSums
@@ -153,9 +154,10 @@ def ask_at_rows(job: Job, *, may_open: bool) -> AtRows:
 
 
 def _companions(job: Job, points: Points) -> Points:
-    """Two points near the first one: on either side of it, so that ranks change, but not its mirror images."""
+    """Two points around the first one: on either side of it, so that ranks change, but no mirror images."""
+    one, other = spare_draws(2, len(job.factor.free), job.seed, None)
     companions = points[:1].repeat(2, axis=0)
-    companions[:, job.factor.free] += np.outer((1.0, -2.0), job.factor.std).astype(points.dtype)
+    companions[:, job.factor.free] += job.steps(np.stack([one, -np.copysign(other, one)]))
     return companions
 
 

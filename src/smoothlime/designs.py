@@ -50,7 +50,7 @@ FEWEST_BLOCKS = 8
 SOBOL_FEATURES = 21_201
 """Dimensions for which direction numbers are tabulated."""
 
-PILOT_PURPOSE = 1_000
+PILOT_PURPOSE, SPARE_PURPOSE = 1_000, 1_001
 """Far from the purposes that designs number from 0."""
 
 Units = Callable[[int], Array]
@@ -272,6 +272,11 @@ def _orthogonal(extra_degrees: int) -> Callable[[int, Key], tuple[Units, int]]:
         return draw, d
 
     return units
+
+
+def spare_draws(n: int, d: int, seed: int, row: int | None) -> Array:
+    """n draws that neither a design hands out nor a pilot takes."""
+    return Key(seed, row).generator(SPARE_PURPOSE).standard_normal((n, d))
 
 
 def pilot_draws(n: int, d: int, seed: int, row: int | None) -> Array:

@@ -80,7 +80,7 @@ class Explanation:
     n_samples: Indices
     """(r,) draws used"""
     n_evaluations: Indices
-    """(r,) model rows evaluated: draws, pilot, f(x) and the repeatability check; not those that prove trees"""
+    """(r,) model rows evaluated: draws, pilot, f(x) and its checks; not those that prove trees, or gradients wrong"""
     degrees_of_freedom: Array
     """(r,) behind the standard errors"""
     feature_names: tuple[str, ...]

@@ -48,7 +48,7 @@ def _warn_of_disagreement(job: Job, target: Target, explanations: list[Explanati
     from .guarantees.agreement import disagreement
 
     row, i = divmod(int(torn[0]), len(explanations))
-    if _loses_digits(job, explanations[i], row):
+    if _loses_digits(job, explanations[i], target.weights[row, i], row):
         return
     reason = disagreement(job, target.weights[row, i], row)
     if reason:
@@ -60,11 +60,11 @@ def _warn_of_disagreement(job: Job, target: Target, explanations: list[Explanati
         warnings.warn(msg, JumpsUnseen, stacklevel=5)
 
 
-def _loses_digits(job: Job, e: Explanation, row: int) -> bool:
-    """Whether values are so large that slopes are lost between them, and gradients know better."""
+def _loses_digits(job: Job, e: Explanation, weights: Array, row: int) -> bool:
+    """Whether outputs are so large that slopes are lost between them, and gradients know better."""
     epsilon = np.max(getattr(job.evaluation.model, "epsilon", np.finfo(job.dtype).eps))
     size = float(np.linalg.norm(np.nan_to_num(e.standardised[row])))
-    return bool(0 < size < COARSE * epsilon * abs(e.prediction[row]))
+    return bool(0 < size < COARSE * epsilon * (np.abs(weights) @ np.abs(job.predictions[row])))
 
 
 def _more(rows: int) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ._types import Array, Flags, Indices, Points
 from .alignment import DIRECTIONS, Turns, filled_up, leading_directions, pilot_count, quotients, with_steps
-from .designs import Chunk, Stream, pilot_draws
+from .designs import Chunk, Stream, pilot_draws, spare_draws
 from .estimators import Estimate, GroupedDraws
 from .estimators.both import are_torn, combined
 from .job import Job, Question, evaluate
@@ -37,7 +37,7 @@ class Source:
             return cls(job, job.streams(rows), None, None, None)
         seen = _pilot(job, question, rows)
         keys = [None] if job.is_shared else map(int, rows)
-        spare = [pilot_draws(2 * DIRECTIONS, len(job.factor.free), job.seed, key)[::2] for key in keys]
+        spare = [spare_draws(DIRECTIONS, len(job.factor.free), job.seed, key) for key in keys]
         directions = filled_up(seen, np.stack(spare))
         turns = Turns.onto(directions)
         is_bent: Flags = np.asarray(seen[:, 1:].any(axis=(1, 2)))

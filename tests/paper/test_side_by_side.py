@@ -122,11 +122,11 @@ def test_kernel_shap_with_every_coalition_has_no_chance_left():
 def test_evaluations_are_those_that_reach_the_network(bent):
     data, points, *_ = bent
     ours = [DESIGNS["aligned"].whole(150, 8) + PILOTS[1] + 2, DESIGNS["orthogonal"].whole(150, 8) + 2]
-    ours = [each + 1 / data["rows"] for each in ours]  # the first row was asked by itself too
+    ours = [each + 3 / data["rows"] for each in ours]  # the first row was asked beside two companions too
     assert data["evaluations"] == [1, STEPS, 150, 1 + 150 * BACKGROUND, 150, *ours]
     explanations = data["rows"] * (data["seeds"] + data["neighbours"]) + 1  # one to warm up
     about_rows = 1  # how many outputs there are
-    alone = 2 * (3 - 1 / data["rows"])  # the row to warm up with was asked beside two companions, by both of ours
+    alone = 2 * (3 - 3 / data["rows"])  # so was the row to warm up with, by both of ours
     assert points == sum(data["evaluations"]) * explanations + BACKGROUND + about_rows + alone
 
 

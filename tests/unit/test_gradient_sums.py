@@ -222,7 +222,7 @@ class TestCosts:
         net = network()
         calls = self.count(net, monkeypatch)
         sl.explain_outputs(net, X, n_samples=256)
-        assert calls["points"] == 7 * (256 + 2 + 3 * 16) + 1  # a pilot has to ask for the gradients of each output
+        assert calls["points"] == 7 * (256 + 2 + 3 * 16) + 3  # a pilot has to ask for the gradients of each output
 
 
 @pytest.fixture

@@ -233,7 +233,7 @@ def _test_row(job: Job, weights: Array, row: int, draws: GroupedDraws, alpha: fl
         relative=distance / size,
         within=within,
         differs=_largest_t(strength * mean, cov, n)[1] <= alpha,
-        diagnosis=diagnose(values, gradients, slopes, mean + slopes, outputs, z, job, weights),
+        diagnosis=diagnose(values, gradients, slopes, mean + slopes, outputs, z, job, weights, _error_of(pulls)),
     )
 
 
@@ -266,21 +266,27 @@ def diagnose(
     z: Array,
     job: Job,
     weights: Array,
+    noise: Array,
 ) -> str:
-    """Say in words what is the matter with gradients that disagree; the likeliest of a few known causes."""
+    """Say in words what is the matter with gradients that disagree; the likeliest of a few known causes.
+
+    Slopes (d,) have standard errors, `noise`.
+    """
     distinct = len(np.unique(values))
     is_zero = ~gradients.any(axis=0)
     if is_zero.all():
         if distinct <= len(values) / 10:
             return "the output is piecewise constant, so its gradients are zero"
         return "the gradients are zero although the output varies: the graph is detached from the input"
-    other = _other_output(by_gradients, outputs, z, job, weights)
+    is_worked_out = hasattr(job.evaluation.model, "gradient_sums")  # by torch, which knows its outputs
+    other = None if is_worked_out else _other_output(by_gradients, outputs, z, job, weights)
     if other:
         return f"the gradients are those of output {other!r}: a wrong target"
-    if is_zero.any() and np.abs(slopes[is_zero]).max() > 0.05 * np.linalg.norm(slopes):
-        names = [job.subject.feature_names[job.factor.free[j]] for j in np.flatnonzero(is_zero)]
+    is_missed = is_zero & (np.abs(slopes) > np.maximum(0.05 * np.linalg.norm(slopes), 4 * noise))
+    if is_missed.any():
+        names = [job.subject.feature_names[job.factor.free[j]] for j in np.flatnonzero(is_missed)]
         listed = ", ".join(map(repr, names[:3]))
-        return f"the gradient of {listed} is zero although the output follows it: that part of the graph is detached"
+        return f"the gradient of {listed} is zero although the output follows it: it jumps there, or is detached"
     left = float(np.var(values - z @ _per_draw(slopes, job.factor)))
     if left < 0.01 * float(np.var(values)):
         return "the gradients are not those of this output, which is nearly linear here"
@@ -291,6 +297,11 @@ def diagnose(
     if distinct <= len(values) / 2:
         return f"the output takes only {distinct} values in {len(values)} draws: the gradients miss its steps"
     return "the gradients miss the jumps of this model"
+
+
+def _error_of(pulls: Array) -> Array:
+    """Standard errors (d,) of slopes, by what each draw adds to their error (n, d)."""
+    return np.asarray(pulls.std(axis=0) / np.sqrt(len(pulls)))
 
 
 def _other_output(by_gradients: Array, outputs: Array, z: Array, job: Job, weights: Array) -> str | None:

@@ -86,24 +86,25 @@ class Evaluation:
         self.check_same(values, again, where)
 
     def check_independent(self, points: Points, values: Array, companions: Points, where: Where) -> int:
-        """Ask for the first point in other company: an answer that depends on the rest of a batch is not its own.
+        """Ask for the first point beside companions (c, d): an answer that depends on a batch is not one of the point.
 
-        How many points were asked. Alone, if it was asked together with others, else beside companions (c, d). How
-        many points come together may change the last digits of an answer, in few digits all but the first.
+        How many points were asked. In other company the last digits of an answer may change, in few digits all but the
+        first. Complaints about companions wait until a draw leads there.
         """
-        is_alone = len(points) > 1
-        given = points[:1].copy() if is_alone else np.concatenate([points, companions])
-        again = self.values(given, lambda position: f"a draw around {where(0)}" if position else where(0))
+        given = np.concatenate([points[:1], companions])
+        try:
+            again = self.values(given, where)
+        except ModelError:
+            return len(given)
         largest = max(np.abs(values).max(), np.abs(again).max())
         epsilon = np.max(getattr(self.model, "epsilon", 0.0))
         output = int(np.argmax(np.abs(again[0] - values[0])))
         if np.abs(again[0] - values[0])[output] > max(SAME_ANSWER, FEW_DIGITS * epsilon) * largest:
-            alone, beside = (again, values) if is_alone else (values, again)
             msg = (
-                f"the model's answer for {where(0)} depends on what it is asked together with: {alone[0, output]:.6g}"
-                f" alone and {beside[0, output]:.6g} beside others. Something in it is made of the whole batch"
-                " (fit_transform, ranks, groups, batch statistics): let it use what was fitted before, or give"
-                " batch_size=1"
+                f"the model's answer for {where(0)} depends on what it is asked together with: {values[0, output]:.6g}"
+                f" {'among the rows' if len(points) > 1 else 'alone'} and {again[0, output]:.6g} beside other points."
+                " Something in it is made of the whole batch (fit_transform, ranks, groups, batch statistics):"
+                " let it use what was fitted before"
             )
             raise ModelError(msg)
         return len(given)

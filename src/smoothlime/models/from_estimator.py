@@ -133,9 +133,9 @@ def _last_part(estimator: Any) -> Any:
     inside = (
         getattr(estimator, "best_estimator_", None),
         getattr(estimator, "final_estimator_", None),
-        steps[-1][1] if steps else None,
+        steps[-1][1] if isinstance(steps, list) and steps and isinstance(steps[-1], tuple) else None,
     )
-    return next((_last_part(each) for each in inside if each is not None), estimator)
+    return next((_last_part(each) for each in inside if each is not None and each is not estimator), estimator)
 
 
 def _refuse_booster(estimator: Any) -> None:
