@@ -139,7 +139,7 @@ def explain(
         design=design, may_open=True,
     )  # fmt: skip
     resolved = job.resolve(target)
-    (explanation,) = run(job, resolved, progress)
+    (explanation,) = run(job, resolved, progress, tells_jumps=True)
     if n_samples is None:
         warn_not_converged({explanation.output_name: explanation})
     return explanation
@@ -194,7 +194,7 @@ def explain_outputs(
         may_open=True,
     )  # fmt: skip
     resolved = every_output(job.outputs, len(job.rows))
-    explanations = dict(zip(resolved.names, run(job, resolved, progress), strict=True))
+    explanations = dict(zip(resolved.names, run(job, resolved, progress, tells_jumps=True), strict=True))
     if n_samples is None:
         warn_not_converged(explanations)
     return explanations

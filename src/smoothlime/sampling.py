@@ -35,7 +35,7 @@ STATE_BYTES = 2**28
 """Size of the sums held at once; more rows than fit are explained panel by panel."""
 
 
-def run(job: Job, target: Target, progress: Any) -> list[Explanation]:
+def run(job: Job, target: Target, progress: Any, *, tells_jumps: bool = False) -> list[Explanation]:
     """One explanation per target: draw, evaluate, sum up, look, stop; panel by panel where rows are many."""
     r, t = target.weights.shape[:2]
     question = Question.of(job, target)
@@ -48,7 +48,8 @@ def run(job: Job, target: Target, progress: Any) -> list[Explanation]:
         _explanation(job, found, slice(i, None, t), predictions[:, i], target.names[i], target.row_names)
         for i in range(t)
     ]
-    warn_of_jumps(job, target, explanations, found.torn)
+    if tells_jumps:
+        warn_of_jumps(job, target, explanations, found.torn)
     return explanations
 
 

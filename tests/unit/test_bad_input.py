@@ -508,6 +508,19 @@ def test_gradients_that_are_no_slopes_are_told(function, reason, settings):
         sl.explain(Network(function), [[0.1, 0.2], [0.2, 0.1]], sigma=0.8, **settings)
 
 
+def test_features_that_are_not_read_are_not_blamed():
+    net = Network(lambda a: 3 * (a[:, 0] > 0) + a[:, 0] * a[:, 1])
+    for seed in range(4):
+        with pytest.warns(errors.JumpsUnseen, match="around row 0: the gradients miss the jumps of this model"):
+            sl.explain(net, np.zeros(12), n_samples=1_024, seed=seed)
+
+
+def test_outputs_that_lose_the_digits_of_their_difference_do_not_accuse_its_gradients():
+    net = Network(lambda a: torch.stack([1e7 + 0.3 * a[:, 0], 1e7 - 0.3 * a[:, 0]], dim=1).float())
+    e = sl.explain(net, np.zeros(2), target={0: 1, 1: -1}, n_samples=512)  # warnings are errors
+    np.testing.assert_allclose(e.values, [[0.6, 0.0]], rtol=1e-6)
+
+
 def test_gradients_of_the_output_that_is_wrong_are_told():
     net = Network(lambda a: torch.stack([a[:, 0], a[:, 1] + 3 * (a[:, 0] > 0)], dim=1))
     with pytest.warns(errors.JumpsUnseen, match="the gradients of '1' are not its slopes around row 0: "):

@@ -495,3 +495,22 @@ class TestFunctions:
         model = sl.as_model(lambda a: a.sum(axis=1), feature_names=["a", "b", "c", "d"])
         assert sl.as_model(model) is model
         assert sl.explain(model, POINTS, n_samples=64).feature_names == ("a", "b", "c", "d")
+
+
+def test_what_is_called_steps_need_not_be_those_of_a_pipeline():
+    class Own:
+        classes_, steps, n_features_in_ = np.array(["a", "b"]), 100, 2
+
+        def predict(self, points):
+            return np.where(points[:, 0] > 0, "b", "a")
+
+        def predict_proba(self, points):
+            p = 1 / (1 + np.exp(-points[:, 0]))
+            return np.column_stack([1 - p, p])
+
+        def decision_function(self, points):
+            return points[:, 0]
+
+    for output in ("probability", "margin"):
+        e = sl.explain(Own(), [0.1, 0.2], target="b", output=output, n_samples=64)
+        assert e.values[0, 0] > 0
