@@ -99,7 +99,7 @@ def explain(workload: Workload, model: Any, variance: float, truth: np.ndarray, 
         )  # fmt: skip
         lower, upper = e.interval(CONFIDENCE)
         error[i], standard_error[i], half_width[i] = e.values - truth, e.standard_error, (upper - lower) / 2 + rounding
-    return Runs(error, standard_error, half_width, f"{e.method}, {e.design}", int(e.n_evaluations.max()))
+    return Runs(error, standard_error, half_width, f"{e.method}, {e.design}", int(np.ceil(e.n_evaluations.mean())))
 
 
 def judged(runs: Runs, truth: Truth) -> dict[str, Any]:

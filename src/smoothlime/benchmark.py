@@ -316,7 +316,7 @@ def _curve(
         except TooFewDraws:  # only the draws themselves tell how many of them a kernel leaves
             continue
         error = np.sqrt(np.mean(squared, axis=0))[length > 0] / length[length > 0]
-        yield n, int(e.n_evaluations.max()), float(np.median(error))
+        yield n, int(np.ceil(e.n_evaluations.mean())), float(np.median(error))
 
 
 def _unlucky(curves: Mapping[Pair, Sequence[Any]], most: int) -> tuple[LeftOut, ...]:
