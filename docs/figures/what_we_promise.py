@@ -114,7 +114,7 @@ def certificates(path):
 
 def agreement(path):
     """SmoothGrad against C-LIME with 95% intervals, for a smooth model and a quantised one."""
-    x, sigma, n = np.full(4, 0.2), 0.8, 20_000
+    x, sigma, n = np.full(4, 0.2), 0.8, 40_000
     network = Network()
     figure, panels = plt.subplots(1, 2, figsize=(9.6, 3.9), layout="constrained", sharey=True)
     for axes, (name, model) in zip(
