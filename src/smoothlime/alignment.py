@@ -66,9 +66,12 @@ def filled_up(directions: Array, spare: Array) -> Array:
     found = np.zeros((r, min(spare.shape[1], d), d))
     found[:, :few] = directions
     is_missing = ~found.any(axis=2)
-    found[is_missing] = np.broadcast_to(spare[:, : found.shape[1]], found.shape)[is_missing]
-    q, upper = np.linalg.qr(found.swapaxes(1, 2))
-    return (q * np.copysign(1.0, np.diagonal(upper, axis1=1, axis2=2))[:, None]).swapaxes(1, 2)
+    rows = is_missing.any(axis=1)
+    if rows.any():
+        found[is_missing] = np.broadcast_to(spare[:, : found.shape[1]], found.shape)[is_missing]
+        q, upper = np.linalg.qr(found[rows].swapaxes(1, 2))
+        found[rows] = (q * np.copysign(1.0, np.diagonal(upper, axis1=1, axis2=2))[:, None]).swapaxes(1, 2)
+    return found
 
 
 def pilot_count(needs: str, d: int, n: int | None) -> int:

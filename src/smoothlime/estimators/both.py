@@ -50,10 +50,14 @@ def are_torn(gradients: Array, slopes: Array, spread: Array) -> Flags:
 
     In units of draws no slope is larger than the model's standard deviation, `spread` (r,).
     """
-    away = (slopes - gradients)[:, None]
-    mean = away.mean(axis=2, keepdims=True)
-    is_far = (_distance(away, away - mean) > TORN) & (np.abs(mean) > LARGE * spread[:, None, None, None])
-    return is_far.any(axis=(1, 2, 3)) & (spread > 0)
+    mean = slopes.mean(axis=1) - gradients.mean(axis=1)
+    is_large = (np.abs(mean) > LARGE * spread[:, None]) & (spread > 0)[:, None]
+    torn: Flags = is_large.any(axis=1)  # few rows, if any: the others need no closer look
+    if torn.any():
+        away = (slopes[torn] - gradients[torn])[:, None]
+        distance = _distance(away, away - away.mean(axis=2, keepdims=True))[:, 0, 0]
+        torn[torn] = ((distance > TORN) & is_large[torn]).any(axis=1)
+    return torn
 
 
 def _without_each(terms: Array) -> Array:
