@@ -52,7 +52,7 @@ def are_torn(gradients: Array, slopes: Array, spread: Array) -> Flags:
     """
     mean = slopes.mean(axis=1) - gradients.mean(axis=1)
     is_large = (np.abs(mean) > LARGE * spread[:, None]) & (spread > 0)[:, None]
-    torn: Flags = is_large.any(axis=1)  # few rows, if any: the others need no closer look
+    torn: Flags = np.asarray(is_large.any(axis=1))  # few rows, if any: the others need no closer look
     if torn.any():
         away = (slopes[torn] - gradients[torn])[:, None]
         distance = _distance(away, away - away.mean(axis=2, keepdims=True))[:, 0, 0]
