@@ -65,7 +65,7 @@ def filled_up(directions: Array, spare: Array) -> Array:
     r, few, d = directions.shape
     found = np.zeros((r, min(spare.shape[1], d), d))
     found[:, :few] = directions
-    is_missing = ~found.any(axis=2)
+    is_missing = np.asarray(~found.any(axis=2))
     rows = is_missing.any(axis=1)
     if rows.any():
         found[is_missing] = np.broadcast_to(spare[:, : found.shape[1]], found.shape)[is_missing]
