@@ -28,6 +28,9 @@ TORN, LARGE = 6.0, 0.1
 """And from which on that is a reason to look closer: in standard errors, if it is also a share of the model's standard
 deviation. Models without jumps hardly ever reach both; those that jump do with enough draws."""
 
+CHANCE = 1e-3
+"""Share of calls in which chance alone may be a reason to look closer: rows may be many, and looking has its price."""
+
 
 def combined(gradients: Array, slopes: Array, outputs: int = 1) -> Array:
     """What each group says, (r, g, d), by its mean gradient and its mean of z·(f − F), in units and axes of draws.
@@ -54,9 +57,12 @@ def are_torn(gradients: Array, slopes: Array, spread: Array) -> Flags:
     is_large = (np.abs(mean) > LARGE * spread[:, None]) & (spread > 0)[:, None]
     torn: Flags = np.asarray(is_large.any(axis=1))  # few rows, if any: the others need no closer look
     if torn.any():
+        from scipy.special import stdtrit
+
         away = (slopes[torn] - gradients[torn])[:, None]
         distance = _distance(away, away - away.mean(axis=2, keepdims=True))[:, 0, 0]
-        torn[torn] = ((distance > TORN) & is_large[torn]).any(axis=1)
+        by_chance = stdtrit(gradients.shape[1] - 1, 1 - CHANCE / (2 * mean.size))  # of the farthest of so many
+        torn[torn] = ((distance > max(TORN, by_chance)) & is_large[torn]).any(axis=1)
     return torn
 
 
