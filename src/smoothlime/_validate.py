@@ -155,15 +155,20 @@ def check_fraction(value: Any, name: str) -> float:
     return float(value)
 
 
+def as_float(value: Any) -> float:
+    """The same number as a float; infinite if it has more than 308 digits."""
+    try:
+        return float(value)
+    except OverflowError:
+        return float(np.inf)
+
+
 def check_number(value: Any, name: str) -> float:
     """A finite number that is not negative."""
     if isinstance(value, bool | np.complexfloating) or not isinstance(value, int | float | np.number):
         msg = f"{name} must be a number; got {_shown(value)}"
         raise WrongType(msg)
-    try:
-        number = float(value)
-    except OverflowError:  # a whole number of more than 308 digits
-        number = np.inf
+    number = as_float(value)
     if not (np.isfinite(number) and number >= 0):
         msg = f"{name} must be finite and >= 0; got {_shown(value)}"
         raise InvalidArgument(msg)

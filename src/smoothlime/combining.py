@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ._types import Array
+from ._validate import as_float
 from .errors import ErrorsAdded, IncompatibleExplanations, InvalidArgument, WrongType
 from .explanation import Explanation, Provenance, bracketed, columns
 
@@ -89,10 +90,7 @@ def _real(factor: Any) -> float:
     if isinstance(factor, np.complexfloating | np.timedelta64):
         msg = f"{wanted}; got {factor!r}"
         raise WrongType(msg)
-    try:
-        times = float(factor)
-    except OverflowError:  # a whole number of more than 308 digits
-        times = np.inf
+    times = as_float(factor)
     if not np.isfinite(times):
         msg = f"{wanted}; got {times:g}"
         raise InvalidArgument(msg)

@@ -13,9 +13,8 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, PolynomialFeatures
 
 import smoothlime as sl
 from smoothlime.errors import InvalidArgument, NoClosedForm
-from smoothlime.exact.linear import LinearModel
 from smoothlime.exact.links import LINKS
-from smoothlime.testing import Probit, assert_matches
+from smoothlime.testing import assert_matches
 
 X, Y = load_diabetes(return_X_y=True)
 X = 20 * X[:, :5]
@@ -35,7 +34,6 @@ def averaged(function, m, tau):
 
 SLOPES = {
     "logistic": lambda u: 1 / (1 + np.exp(-u)) / (1 + np.exp(u)),
-    "probit": lambda u: np.exp(-u * u / 2) / np.sqrt(2 * np.pi),
     "exponential": np.exp,
     "identity": lambda u: 1.0,
 }
@@ -59,15 +57,6 @@ def test_links_against_quadrature(name, m, tau):
 def test_a_very_wide_gaussian_sees_a_step(tau):
     slope = LINKS["logistic"].slope(np.array([[0.3]]), np.array([[tau]]))[0, 0]
     assert slope == pytest.approx(1 / (tau * np.sqrt(2 * np.pi)), rel=2 / tau**2 + 1e-3 / tau)
-
-
-def test_probit_equals_its_known_function():
-    v, x = np.array([0.8, -0.5, 0.3]), np.array([[0.2, 0.1, -1.0], [2.0, 0.0, 0.0]])
-    form = LinearModel(v[None], np.array([0.2]), np.zeros(1), np.eye(1), LINKS["probit"])
-    for around in (sl.Neighbourhood(0.7), sl.Neighbourhood(covariance=np.eye(3) + 0.3)):
-        found = form.smooth(x, around.factor(3), np.ones((2, 1)))
-        np.testing.assert_allclose(found.slopes, Probit(v, 0.2).slopes(x, around), rtol=1e-13)
-        np.testing.assert_allclose(found.mean, Probit(v, 0.2).smoothed(x, around), rtol=1e-13)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,10 @@
 import warnings
 
+import lightgbm
 import numpy as np
 import pytest
 import torch
+import xgboost
 from sklearn.linear_model import LogisticRegression
 
 import smoothlime as sl
@@ -191,10 +193,10 @@ def test_boosted_classifiers_without_a_sigmoid_have_no_range(library):
     points = np.random.default_rng(0).normal(size=(400, 2))
     labels = (points[:, 0] + 0.5 * points[:, 1] > 0).astype(int)
     if library == "xgboost":
-        kind = pytest.importorskip("xgboost").XGBClassifier
+        kind = xgboost.XGBClassifier
         model = kind(objective="binary:logitraw", n_estimators=50, n_jobs=1).fit(points, labels)
     else:
-        kind = pytest.importorskip("lightgbm").LGBMClassifier
+        kind = lightgbm.LGBMClassifier
         model = kind(objective="regression", n_estimators=50, verbose=-1, n_jobs=1).fit(points, labels)
     assert sl.robustness(model, points[:5], sigma=0.3, target="1", spread=2.0, n_samples=64).ceiling is None
     with pytest.raises(errors.InvalidArgument, match="output_range"):

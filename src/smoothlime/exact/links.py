@@ -154,29 +154,6 @@ def _lognormal_off(slope: Array, tau: Array, shifted: Array, widened: Array) -> 
     return slope * np.expm1(shifted + 2 * tau * widened)
 
 
-def _probit(u: Array) -> Array:
-    from scipy.special import ndtr
-
-    return np.asarray(ndtr(u), dtype=np.float64)
-
-
-def _probit_fidelity(m: Array, tau: Array) -> Array:
-    """ρ/∫ exp(h² sin θ/(1 + sin θ)) dθ up to sin θ = ρ = τ²/(1 + τ²): the variance by Plackett's identity."""
-    rho = tau**2 / (1 + tau**2)
-    nodes, weights = np.polynomial.legendre.leggauss(64)
-    angle = np.arcsin(rho)[..., None]
-    sine = np.sin(angle * (1 + nodes) / 2)
-    with np.errstate(over="ignore"):
-        grown = np.exp((m**2 / (1 + tau**2))[..., None] * sine / (1 + sine))
-    variance = (grown @ weights) * angle[..., 0] / 2
-    return np.divide(rho, variance, out=np.ones(np.shape(variance)), where=variance > 0)
-
-
-def _probit_off(slope: Array, tau: Array, shifted: Array, widened: Array) -> Array:
-    """By max|φ'| = 0.242 and max (1 + h²)φ(h) = 0.484."""
-    return np.minimum(0.242 * shifted + 0.484 * widened, 0.4)
-
-
 LINKS = {
     "identity": Link(
         lambda u: u,
@@ -187,11 +164,4 @@ LINKS = {
     ),
     "exponential": Link(np.exp, _lognormal_mean, _lognormal_mean, _lognormal_fidelity, _lognormal_off),
     "logistic": Link(_sigmoid, _logistic_mean, _logistic_slope, _logistic_fidelity, _logistic_off),
-    "probit": Link(
-        _probit,
-        lambda m, t: _probit(m / np.sqrt(1 + t**2)),
-        lambda m, t: _phi(m / np.sqrt(1 + t**2)) / np.sqrt(1 + t**2),
-        _probit_fidelity,
-        _probit_off,
-    ),
 }
