@@ -8,7 +8,7 @@ import smoothlime as sl
 from smoothlime import testing as known
 from smoothlime.alignment import Turns
 from smoothlime.designs import DESIGNS
-from smoothlime.estimators.both import combined
+from smoothlime.estimators.both import are_torn, combined
 
 V = np.array([0.7, -0.5, 0.3, 0.2])
 X = np.array([0.2, -0.2, 0.2, 0.1])
@@ -111,6 +111,27 @@ class TestCombination:
         gradients, slopes = np.random.default_rng(0).normal(size=(2, 1, 16, 3))
         for scale in (1e-150, 1e100):
             np.testing.assert_allclose(combined(scale * gradients, scale * slopes), scale * combined(gradients, slopes))
+
+    def test_is_a_reason_to_look_closer_only_where_much_is_missing_and_surely(self):
+        noise = np.random.default_rng(4).normal(size=(5, 16, 3))
+        gradients = np.full((5, 16, 3), 2.0)
+        slopes = gradients + 1e-3 * noise
+        slopes[1, :, 2] += 1.0  # a tenth of the spread, and many standard errors: torn
+        slopes[2, :, 2] += 0.5  # many standard errors, but too little
+        slopes[3, :, 2] = 3.0 + 4 * noise[3, :, 2]  # enough, but it may be chance
+        slopes[4] += 10.0
+        np.testing.assert_array_equal(
+            are_torn(gradients, slopes, np.array([9.0, 9.0, 9.0, 9.0, 0.0])), [False, True, False, False, False]
+        )
+
+    def test_is_no_reason_where_rows_are_so_many_that_one_of_them_is_so_far_by_chance(self):
+        """A t of 15 degrees beyond 6.5: once in 100,000, so as soon as there are 1,000 rows of 100 features."""
+        rng = np.random.default_rng(5)
+        one = rng.normal(size=(1, 16, 1))
+        one += 6.5 * one.std(ddof=1) / 4 - one.mean()
+        few, many = (np.concatenate([one, np.zeros((rows - 1, 16, 1))]).repeat(100, axis=2) for rows in (1, 1_000))
+        assert are_torn(0 * few[..., :1], few[..., :1], np.ones(1)).tolist() == [True]
+        assert not are_torn(0 * many, many, np.ones(1_000)).any()
 
     @pytest.mark.parametrize("around", [sl.Neighbourhood([0.5, 0.8, 1.0, 0.3]), FULL], ids=["diagonal", "full"])
     @pytest.mark.parametrize("batch_size", ["auto", 50])

@@ -359,6 +359,18 @@ class TestModels:
         e = sl.explain(lambda a: np.log(50 + a.sum(axis=1)), np.zeros(100), n_samples=2_048)
         assert np.isfinite(e.values).all()
 
+    @pytest.mark.parametrize("answer", [np.nan, None], ids=["no number", "an error"])
+    def test_that_fail_beside_the_first_row_are_complained_about_only_where_a_draw_leads_there(self, answer):
+        def fails_where_no_draw_is(a):
+            if len(a) == 3:  # the first row and its companions
+                assert answer is not None
+                return np.full(3, answer)
+            return total(a)
+
+        e = sl.explain(fails_where_no_draw_is, X, n_samples=64)
+        assert e.n_evaluations[0] == e.n_samples[0] + 2 + 3  # they were asked all the same
+        np.testing.assert_allclose(e.values, 1.0)
+
     def test_that_want_several_points_at_once_are_given_several(self):
         def several(a):
             assert len(a) > 1
