@@ -14,6 +14,10 @@ from .errors import ErrorsAdded, IncompatibleExplanations, InvalidArgument, Wron
 from .explanation import Explanation, Provenance, bracketed, columns
 
 
+LEAST_CERTAIN = ("lime", "smoothgrad")
+"""Methods that certificates do not hold for at all, or not where a model jumps: a sum has the name of the first."""
+
+
 def combine(one: Explanation, sign: float, other: Explanation) -> Explanation:
     """One + sign·other: group by group where both stand on the same draws, else the errors are added."""
     if not isinstance(other, Explanation):
@@ -101,8 +105,10 @@ def _joint(sampled: Explanation, either: Explanation) -> Provenance:
     """What can be said of two explanations at once: certified only if both are, and both may miss."""
     one, other = sampled.provenance, either.provenance
     both = one.guarantee == other.guarantee == "certified"
+    named = {each.method.name: each.method for each in (other, one)}
     return dataclasses.replace(
         one,
+        method=next((named[name] for name in LEAST_CERTAIN if name in named), one.method),
         confidence=max(0.0, one.confidence + other.confidence - 1),
         guarantee="certified" if both else "approximate",
         assumes="; ".join(dict.fromkeys((one.assumes, other.assumes))) if both else "",

@@ -420,6 +420,19 @@ class TestPredicted:
             assert np.linalg.norm(np.diff(e.standardised, axis=0)) <= bound[0]
 
 
+@pytest.mark.filterwarnings("ignore::smoothlime.errors.ErrorsAdded")
+def test_sums_promise_no_more_than_their_parts():
+    f = known.Probit([2.0])
+    by = {method: sl.explain(f, [0.2], method=method, n_samples=256) for method in ("lime", "smoothgrad", "clime")}
+    for other in ("smoothgrad", "clime"):
+        for e in (by["lime"] + by[other], by[other] - by["lime"]):
+            with pytest.raises(errors.InvalidArgument, match="does not hold for explanations by lime"):
+                sl.certify(None, e, output_range=(-1, 2))
+    for e in (by["smoothgrad"] - by["clime"], by["clime"] - by["smoothgrad"]):
+        assert "no jumps" in sl.certify(None, e, output_range=(-1, 1)).assumes
+    assert "no jumps" not in sl.certify(None, by["clime"], output_range=(0, 1)).assumes
+
+
 @pytest.mark.parametrize("method", ["lime", sl.Lime(kernel=0.3), sl.Lime(kernel=None, features=1)])
 def test_explanations_by_lime_are_not_certified(method):
     """A kernel of width 0.3 moves by 1.11 where the bound would be 0.11."""
