@@ -145,6 +145,14 @@ def test_activations_that_jump_or_grow_without_bound_are_refused(activation, mes
         sl.gradient_bound(torch.nn.Sequential(torch.nn.Linear(2, 2), activation, torch.nn.Linear(2, 1)))
 
 
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+def test_networks_of_few_digits_have_no_bound(kind):
+    net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1)).eval()
+    with pytest.raises(WrongType, match=f"computes in {kind}, whose rounding may make it steeper"):
+        sl.gradient_bound(net.to(kind))
+    assert sl.gradient_bound(net.double()) > 0  # digits that are lost do not come back, but no more are
+
+
 def test_weights_that_autocast_rounds_have_no_bound():
     """1.0045 becomes 1.0078 in bfloat16: two such layers are longer than the bound of the weights."""
     net = torch.nn.Sequential(torch.nn.Linear(2, 1)).eval()
