@@ -13,7 +13,6 @@ from ._validate import as_float
 from .errors import ErrorsAdded, IncompatibleExplanations, InvalidArgument, WrongType
 from .explanation import Explanation, Provenance, bracketed, columns
 
-
 LEAST_CERTAIN = ("lime", "smoothgrad")
 """Methods that certificates do not hold for at all, or not where a model jumps: a sum has the name of the first."""
 

@@ -147,8 +147,8 @@ def _network(module: Any, *, is_probability: bool) -> float:
     rounded = [each.dtype for each in module.parameters() if each.dtype.itemsize < np.dtype(np.float32).itemsize]
     if rounded:
         msg = (
-            f"the network computes in {rounded[0]}, whose rounding may make it steeper than its weights say: no bound is"
-            " known. Use module.float(), or give your own gradient_bound"
+            f"the network computes in {rounded[0]}, whose rounding may make it steeper than its weights say: no bound"
+            " is known. Use module.float(), or give your own gradient_bound"
         )
         raise WrongType(msg)
     layers = _layers(module)
