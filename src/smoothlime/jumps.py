@@ -8,6 +8,7 @@ import numpy as np
 
 from ._types import Array, Flags, Indices
 from .designs import pilot_draws
+from .disagreement import disagreement
 from .errors import JumpsUnseen
 from .estimators import GroupedDraws
 from .explanation import Explanation
@@ -45,8 +46,6 @@ def warn_of_jumps(job: Job, target: Target, explanations: list[Explanation], tor
 def _warn_of_disagreement(job: Job, target: Target, explanations: list[Explanation], torn: Indices) -> None:
     if not len(torn):
         return
-    from .guarantees.agreement import disagreement
-
     row, i = divmod(int(torn[0]), len(explanations))
     if _loses_digits(job, explanations[i], target.weights[row, i], row):
         return
