@@ -156,6 +156,11 @@ def model_dtype(model: Model) -> np.dtype[Any]:
     return np.dtype(getattr(model, "dtype", np.float64))
 
 
+def model_epsilon(model: Model) -> Any:
+    """Relative spacing of the numbers it computes with, or (f,) of perturbed columns; its dtype's if it says none."""
+    return getattr(model, "epsilon", np.finfo(model_dtype(model)).eps)
+
+
 def check_output_choice(output: str | None) -> None:
     """Refuse an `output` we do not know."""
     if output not in (None, "probability", "margin"):
