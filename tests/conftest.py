@@ -17,13 +17,22 @@ METHODS = (SmoothGrad, CLime, Stein, Differences)
 LIME = Lime(kernel=1.5)  # with kernel=None it would be clime over again, to the last bit
 COMBINATIONS = [(method.name, design) for method in METHODS for design in method.designs]
 COMBINATIONS += [(LIME, design) for design in LIME.designs]
+# what `auto` takes for few features. Aligned pairs, which it does not take there, are left out, as curves do not keep
+# the promise: 95% intervals for the worst of three slopes of a probit held 86% at 1,024 draws (93% at 20 features)
+COMBINATIONS += [(method, "aligned") for method in (SmoothGrad(control="values"), CLime(curves=True))]
 
 
 def pytest_generate_tests(metafunc):
     """Tests that take `method` and `design` run over every combination that exists."""
     if {"method", "design"} <= set(metafunc.fixturenames):
-        ids = [f"{getattr(method, 'name', method)}-{design}" for method, design in COMBINATIONS]
+        ids = [f"{_called(method)}-{design}" for method, design in COMBINATIONS]
         metafunc.parametrize(("method", "design"), COMBINATIONS, ids=ids)
+
+
+def _called(method):
+    if isinstance(method, str):
+        return method
+    return method.name + {"smoothgrad": "+values", "clime": "+curves"}.get(method.name, "")
 
 
 @pytest.fixture

@@ -175,15 +175,15 @@ def check_number(value: Any, name: str) -> float:
     return number
 
 
-def check_range(value: Any, name: str = "output_range") -> tuple[float, float]:
-    """Two finite numbers, the smaller first."""
+def check_range(value: Any) -> tuple[float, float]:
+    """An output_range: two finite numbers, the smaller first."""
     try:
         low, high = (float(each) for each in value)
     except (TypeError, ValueError, OverflowError):
-        msg = f"{name} must be two numbers (lowest, highest); got {_shown(value)}"
+        msg = f"output_range must be two numbers (lowest, highest); got {_shown(value)}"
         raise WrongType(msg) from None
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
-        msg = f"{name} must be finite, lowest first; got ({low:g}, {high:g})"
+        msg = f"output_range must be finite, lowest first; got ({low:g}, {high:g})"
         raise InvalidArgument(msg)
     return low, high
 
@@ -211,17 +211,17 @@ def as_names(names: Sequence[str], name: str) -> tuple[str, ...]:
     return tuple(str(each) for each in names)
 
 
-def check_names(names: Sequence[str] | None, d: int, name: str = "feature_names") -> tuple[str, ...]:
-    """d different names; x0, x1, ... where none are given."""
+def check_names(names: Sequence[str] | None, d: int) -> tuple[str, ...]:
+    """d different feature_names; x0, x1, ... where none are given."""
     if names is None:
         return default_names(d)
-    found = as_names(names, name)
+    found = as_names(names, "feature_names")
     if len(found) != d:
-        msg = f"{name} has {len(found)} names for {d} features"
+        msg = f"feature_names has {len(found)} names for {d} features"
         raise InvalidArgument(msg)
     if len(set(found)) != d:
         twice = sorted({each for each in found if found.count(each) > 1})
-        msg = f"{name} must differ; {twice[0]!r} stands there {found.count(twice[0])} times"
+        msg = f"feature_names must differ; {twice[0]!r} stands there {found.count(twice[0])} times"
         raise InvalidArgument(msg)
     return found
 

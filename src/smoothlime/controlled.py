@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ._types import Array, Indices
+from .choices import BASIS_FEATURES
 from .errors import NoClosedForm
 from .estimators import ControlBatch, Differences, Estimator, GroupedDraws
 from .exact.margins import Margins, find_margins
@@ -15,9 +16,6 @@ from .exactly import AGREES, apart, probes
 from .models import Evaluation, Target
 from .models.links import probabilities, pull
 from .subject import Subject
-
-MOST_FEATURES = 1_024
-"""Differences look along whole bases: beyond this, making them costs more than it saves."""
 
 MOST_MARGINS = 5
 """With no more classes than this every margin is a control, else the one combination that matters most at x."""
@@ -91,7 +89,7 @@ def settle_control(
     Where a control was asked for by name, an error says why there is none.
     """
     is_asked_for = getattr(method, "control", "none") == "margin"
-    could_have = is_chosen and method.needs == "values" and len(subject.factor.free) <= MOST_FEATURES
+    could_have = is_chosen and method.needs == "values" and len(subject.factor.free) <= BASIS_FEATURES
     if not (is_asked_for or could_have):
         return method, None
     found, why_not = _find(subject, batch_size)

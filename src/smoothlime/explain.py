@@ -20,9 +20,9 @@ from .exact import Exact
 from .exactly import Exactly, find_exactly
 from .explanation import Explanation
 from .job import Job
-from .models import Evaluation, model_dtype
+from .models import Evaluation, model_dtype, model_epsilon
 from .models.evaluation import automatic_batch_size
-from .models.targets import every_output, range_of, stretch_of
+from .models.targets import every_output, implied_range, stretch_of
 from .neighbourhood import Neighbourhood
 from .sampling import run
 from .settings import Settings
@@ -225,9 +225,7 @@ def prepare(
     has_gradients = hasattr(adapted, "values_and_gradients")  # it is Differentiable: asking a protocol takes longer
     estimator: Estimator
     if settings.is_certified:
-        known = settings.output_range
-        if known is None and getattr(adapted, "output_range", None) is not None:
-            known = range_of(target, adapted.output_range)  # type: ignore[attr-defined]  # asked for just above
+        known = implied_range(adapted, target) if settings.output_range is None else settings.output_range
         estimator = certify_method(
             method, has_gradients=has_gradients, output_range=known,
             gradient_bound=None if settings.gradient_bound is None else settings.gradient_bound * stretch_of(target),
@@ -343,7 +341,7 @@ def warn_not_converged(explanations: Mapping[str, Explanation]) -> None:
 def _check_spacing(subject: Subject) -> None:
     """A model in few digits cannot tell x from x + step when the step is below the spacing of numbers near x."""
     model, factor, names = subject.model, subject.factor, subject.feature_names
-    epsilon: Any = getattr(model, "epsilon", np.finfo(model_dtype(model)).eps)
+    epsilon = model_epsilon(model)
     x = subject.x if len(factor.free) == subject.x.shape[1] else subject.x[:, factor.free]
     if np.max(epsilon) * max(x.max(), -x.min()) <= BLURRED * factor.std.min():  # fine everywhere, seen by one number
         return

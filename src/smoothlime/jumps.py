@@ -8,11 +8,12 @@ import numpy as np
 
 from ._types import Array, Flags, Indices
 from .designs import pilot_draws
+from .disagreement import disagreement
 from .errors import JumpsUnseen
 from .estimators import GroupedDraws
 from .explanation import Explanation
 from .job import Job, evaluate_outputs
-from .models import Target
+from .models import Target, model_epsilon
 
 LOOKED_AT = 4
 """Gradients that are asked for where a slope of 0 may be that of a model that jumps."""
@@ -45,8 +46,6 @@ def warn_of_jumps(job: Job, target: Target, explanations: list[Explanation], tor
 def _warn_of_disagreement(job: Job, target: Target, explanations: list[Explanation], torn: Indices) -> None:
     if not len(torn):
         return
-    from .guarantees.agreement import disagreement
-
     row, i = divmod(int(torn[0]), len(explanations))
     if _loses_digits(job, explanations[i], target.weights[row, i], row):
         return
@@ -62,7 +61,7 @@ def _warn_of_disagreement(job: Job, target: Target, explanations: list[Explanati
 
 def _loses_digits(job: Job, e: Explanation, weights: Array, row: int) -> bool:
     """Whether outputs are so large that slopes are lost between them, and gradients know better."""
-    epsilon = np.max(getattr(job.evaluation.model, "epsilon", np.finfo(job.dtype).eps))
+    epsilon = np.max(model_epsilon(job.evaluation.model))
     size = float(np.linalg.norm(np.nan_to_num(e.standardised[row])))
     return bool(0 < size < COARSE * epsilon * (np.abs(weights) @ np.abs(job.predictions[row])))
 

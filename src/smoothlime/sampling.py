@@ -215,7 +215,7 @@ def _parts(
 
 def _on_host(job: Job, state: Any, part: slice) -> Any:
     """The state of some rows as the method knows it: as it is, or fetched from the model."""
-    method: Any = job.method  # one that is FromSums, else sums would not have been asked for
+    method: Any = job.method  # one that can `gather`, else sums would not have been asked for
     return method.gather(state.totals(part)) if isinstance(state, Summed) else state
 
 

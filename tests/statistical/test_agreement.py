@@ -7,7 +7,7 @@ import torch
 import smoothlime as sl
 from smoothlime import errors
 from smoothlime import testing as known
-from smoothlime.guarantees.agreement import ANY_AMOUNT
+from smoothlime.disagreement import ANY_AMOUNT
 from smoothlime.uncertainty.stopping import BELIEVED_CONSTANT
 
 

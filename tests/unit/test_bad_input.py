@@ -250,7 +250,7 @@ class TestModels:
             sl.explain(model, X)
 
     def test_that_return_the_wrong_length(self):
-        with pytest.raises(errors.ModelError, match=r"one row of outputs per point.*n = 2, got \(1, 1\)"):
+        with pytest.raises(errors.ModelError, match=r"one row of outputs per point.*n = 2, got \(1,\)"):
             sl.explain(lambda a: total(a)[:1], X)
 
     def test_that_return_too_many_axes(self):

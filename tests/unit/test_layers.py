@@ -32,6 +32,7 @@ LAYERS = [
         "sources",
         "gradient_path",
         "looks",
+        "disagreement",
         "jumps",
         "sampling",
         "exactly",

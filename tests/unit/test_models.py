@@ -344,6 +344,18 @@ class TestEstimators:
         with pytest.raises(InvalidArgument, match=r"this Rule has neither .*lambda a: model.predict\(a\) == label"):
             sl.explain(rule(), POINTS, target=0)
 
+    def test_the_labels_of_a_classifier_are_no_numbers(self):
+        classifier = LogisticRegression().fit(X, Y)
+        searched = GridSearchCV(make_pipeline(classifier), {"logisticregression__C": [1.0]}, cv=2).fit(X, Y)
+        for owner in (classifier, make_pipeline(classifier), searched, VotingClassifier([("a", classifier)]).fit(X, Y)):
+            for ask in (sl.as_model, lambda model: sl.explain(model, POINTS)):
+                with pytest.raises(WrongType, match=rf"the predict of a {type(owner).__name__}, which returns labels"):
+                    ask(owner.predict)
+        sl.explain(lambda a: classifier.predict(a) == 1, POINTS, n_samples=64)
+        regressor = make_pipeline(LinearRegression()).fit(X, Y)
+        by_function = sl.explain(regressor.predict, POINTS, n_samples=64)
+        np.testing.assert_array_equal(by_function.prediction, regressor.predict(POINTS))
+
     def test_several_targets_at_once_name_a_function_that_works(self):
         targets = np.column_stack([Y == 1, Y == 2])
         forest = RandomForestClassifier(5, random_state=0).fit(X, targets)

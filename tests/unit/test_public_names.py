@@ -1,6 +1,8 @@
 import inspect
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import smoothlime as sl
 from smoothlime import errors
@@ -10,6 +12,12 @@ def test_public_names_exist_and_are_documented():
     for name in sl.__all__:
         thing = getattr(sl, name)
         assert name == "__version__" or inspect.getdoc(thing), name
+
+
+def test_public_names_stand_in_the_reference():
+    page = (Path(__file__).parents[2] / "docs" / "reference.md").read_text()
+    listed = set(re.findall(r"^\.\. auto\w+:: (?:smoothlime\.)?(\w+)$", page, flags=re.MULTILINE))
+    assert listed == set(sl.__all__) - {"__version__"}
 
 
 def test_signature_of_explain_is_keyword_only_after_model_and_rows():

@@ -129,7 +129,7 @@ def test_rounding_contradicts_no_bound(dtype):
     rows = at + np.linspace(0, 1, 20)[:, None]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", errors.LostPrecision)
-        found = sl.robustness(net, rows, sigma=1.0, n_samples=64, gradient_bound=sl.gradient_bound(net))
+        found = sl.robustness(net, rows, sigma=1.0, n_samples=64, gradient_bound=1.0)
     assert found.ceiling is not None
 
 

@@ -12,13 +12,12 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from .._arrays import merge_groups
 from .._types import Array, Flags, Indices, Points
-from ..models.gradient_sums import Totals
 from ..neighbourhood import Factor
 
 Rows = Any
@@ -142,20 +141,12 @@ class Estimate:
         )
 
 
-class State(Protocol):
-    """Sums of an estimator."""
-
-    def keep(self, rows: Indices) -> None:
-        """Forget all other rows."""
-        ...
-
-    def merge(self) -> None:
-        """Make one group of each two, in the first half of the groups, and empty the others."""
-        ...
-
-
 class Estimator(Protocol):
-    """A method and its settings. States are its own; the loop only hands them back."""
+    """A method and its settings. States are its own: the loop hands them back, and has them forget rows (`keep`).
+
+    With aligned draws it also has them make one group of each two, in the first half of the groups (`merge`). A method
+    that needs sums of gradients and nothing else of them has `gather(totals)`: the state that those would have led to.
+    """
 
     @property
     def name(self) -> str:
@@ -190,15 +181,6 @@ class Estimator(Protocol):
 
     def finish(self, state: Any, sizes: Array, factor: Factor) -> Estimate:
         """Slopes of all draws so far, and what each group says; `sizes` (g,) of the groups drawn by now."""
-        ...
-
-
-@runtime_checkable
-class FromSums(Estimator, Protocol):
-    """A method that needs no gradient by itself, only what a model can add up where its points are."""
-
-    def gather(self, totals: Totals) -> Any:
-        """The state that the same gradients, shown one by one, would have led to."""
         ...
 
 

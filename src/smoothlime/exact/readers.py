@@ -70,9 +70,9 @@ def read_trees(model: Any, output: str = "probability") -> TreeEnsemble | None:
     return trees
 
 
-def probe_rows(trees: TreeEnsemble, seed: int = 0) -> Array:
+def probe_rows(trees: TreeEnsemble) -> Array:
     """Rows whose features lie on a threshold, next to it as float64 or float32, or well off it; (PROBES, d)."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     rows = np.zeros((PROBES, trees.n_features))
     numeric = (trees.feature >= 0) & ~trees.is_categorical & np.isfinite(trees.threshold)
     for j in range(trees.n_features):

@@ -8,16 +8,9 @@ import numpy as np
 
 from .._types import Array
 from ..errors import InvalidArgument, ModelError
-from ..models.targets import range_of
 
 SLACK = 1e-6
 """Of the width of a range or of a slope: rounding is no contradiction."""
-
-
-def implied_range(model: Any, target: Any) -> tuple[float, float] | None:
-    """Range of what `target` asks for, where the model says by itself where its outputs lie: probabilities do."""
-    own = getattr(model, "output_range", None)
-    return None if own is None else range_of(target, own)
 
 
 def is_certifiable(method: Any) -> bool:

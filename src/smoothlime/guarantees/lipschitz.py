@@ -24,11 +24,12 @@ from ..errors import InvalidArgument
 from ..estimators.certified import standardising_factor
 from ..explanation import Explanation
 from ..models import as_model
-from ..models.targets import stretch_of
+from ..models.targets import implied_range, stretch_of
 from ..neighbourhood import Factor, Neighbourhood
 from ..subject import take_up
 from ..tables import as_table
-from .declared import check_certifiable, check_outputs, check_slopes, implied_range
+from ..uncertainty.bounds import density
+from .declared import check_certifiable, check_outputs, check_slopes
 from .residual import residuals
 
 RANGE_SLOPE = sqrt(2 / (pi * exp(1)))
@@ -296,8 +297,8 @@ def range_distance(rho: Array) -> Array:
         is_low = middle * np.tanh(middle * h) < h
         low, high = np.where(is_low, middle, low), np.where(is_low, high, middle)
     # t is where the difference is largest, so that an error in t counts to second order only
-    apart = _phi(high - h) - _phi(high + h)
-    near = 2 * _phi(high) * np.exp(-(h**2) / 2) * np.sinh(np.minimum(high * h, 9.0))  # without cancellation
+    apart = density(high - h) - density(high + h)
+    near = 2 * density(high) * np.exp(-(h**2) / 2) * np.sinh(np.minimum(high * h, 9.0))  # without cancellation
     return 2 * np.where(h < 1.0, near, apart)
 
 
@@ -306,10 +307,6 @@ def gradient_distance(rho: Array) -> Array:
     from scipy.special import erf
 
     return 2 * np.asarray(erf(np.asarray(rho) / (2 * sqrt(2))))
-
-
-def _phi(t: Array) -> Array:
-    return np.exp(-(t**2) / 2) / sqrt(2 * pi)
 
 
 def _neighbourhood(explanation: Explanation | None, sigma: Any) -> Neighbourhood:

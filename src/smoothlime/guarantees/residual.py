@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import exp, log, pi, sqrt
+from math import log, sqrt
 from typing import Any
 
 import numpy as np
@@ -87,6 +87,6 @@ def residual_bound(z: Array, values: Array, known: tuple[float, float], pilot: i
     level = max(log(1 / delta), LEAST_LEVEL)
     tilt = float(bounds.best_tilt(level, np.array(limit), m, np.array(max(variance, 1e-12 * limit**2))))
     spread = float(bounds.scalar_tilt(np.array(tilt)) * ((terms - expected) ** 2).sum())
-    density, tail = exp(-(q**2) / 2) / sqrt(2 * pi), float(ndtr(-q))
+    density, tail = bounds.density(q), float(ndtr(-q))
     beyond = 2 * (offset**2 * tail + 2 * offset * slope * density + slope**2 * (q * density + tail)) - 2 * limit * tail
     return sqrt(terms.mean() + limit * level / (tilt * m) + spread / (limit * tilt * m) + beyond)

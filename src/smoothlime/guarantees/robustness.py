@@ -14,12 +14,12 @@ from ..errors import InvalidArgument
 from ..estimators import Estimator
 from ..explain import prepare
 from ..explanation import Explanation
-from ..models import Model, model_dtype
-from ..models.targets import stretch_of
+from ..models import Model, model_epsilon
+from ..models.targets import implied_range, stretch_of
 from ..sampling import run
 from ..settings import Settings
 from ..subject import take_up
-from .declared import check_outputs, check_slopes, implied_range, is_certifiable
+from .declared import check_outputs, check_slopes, is_certifiable
 from .lipschitz import certify
 
 MORE_DRAWS = 16
@@ -173,8 +173,7 @@ def _slopes(model: Model, rows: Array, steps: Array, outputs: Array, longest: fl
 
     What rounding of points and of outputs may have made of a gradient of length `longest` is taken off.
     """
-    spacing: Any = getattr(model, "epsilon", np.finfo(model_dtype(model)).eps)
-    epsilon = float(np.max(spacing))
+    epsilon = float(np.max(model_epsilon(model)))
     size = np.abs(outputs).max(axis=1)
     rounding = ROUNDING * size + 8 * epsilon * (size + longest * np.linalg.norm(rows, axis=1))
     away, length = np.abs(outputs[:, 1:] - outputs[:, :1]) - rounding[:, None], np.linalg.norm(steps, axis=2)

@@ -59,9 +59,6 @@ class Source(Protocol):
         ...
 
 
-NEIGHBOURHOOD = ("sigma", "scale", "covariance", "fixed", "columns")
-
-
 def pack(e: Explanation) -> tuple[dict[str, Any], dict[str, Any]]:
     """The header, in plain values, and the arrays by name."""
     given = e.provenance

@@ -40,27 +40,29 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
     """The path, if there is a folder for it, and nothing of that name or a file that may be written to."""
     target = _path(path)
     try:
-        is_folder, has_folder = target.is_dir(), target.parent.is_dir()
-        is_special = target.exists() and not target.is_file()
+        hindrance = _hindrance(target)
     except OSError as err:  # a name that is too long, say
-        msg = f"{str(target)!r} cannot be written: {err.strerror or err}"
-        raise UnwritableFile(msg) from err
-    if not has_folder:
-        msg = f"{str(target)!r} cannot be written: there is no folder {str(target.parent)!r}. Create it first"
-        raise UnwritableFile(msg)
-    if is_folder:
-        msg = f"{str(target)!r} cannot be written: it is a folder"
-        raise UnwritableFile(msg)
-    if is_special:  # it would be replaced by a file
-        msg = f"{str(target)!r} cannot be written: it is no file but a pipe or a device"
-        raise UnwritableFile(msg)
-    if not os.access(target.parent, os.W_OK):
-        msg = f"{str(target)!r} cannot be written: the folder {str(target.parent)!r} is read-only"
-        raise UnwritableFile(msg)
-    if target.exists() and not os.access(target, os.W_OK):
-        msg = f"{str(target)!r} cannot be written: it is read-only"
-        raise UnwritableFile(msg)
+        raise _unwritable(target, err.strerror or err) from err
+    if hindrance:
+        raise _unwritable(target, hindrance)
     return target
+
+
+def _hindrance(target: Path) -> str:
+    """Why a file of that name cannot be written; empty where it can."""
+    if not target.parent.is_dir():
+        return f"there is no folder {str(target.parent)!r}. Create it first"
+    if target.is_dir():
+        return "it is a folder"
+    if target.exists() and not target.is_file():  # it would be replaced by a file
+        return "it is no file but a pipe or a device"
+    if not os.access(target.parent, os.W_OK):
+        return f"the folder {str(target.parent)!r} is read-only"
+    return "it is read-only" if target.exists() and not os.access(target, os.W_OK) else ""
+
+
+def _unwritable(target: Path, why: object) -> UnwritableFile:
+    return UnwritableFile(f"{str(target)!r} cannot be written: {why}")
 
 
 def load(path: str | os.PathLike[str]) -> Explanation:
@@ -130,8 +132,7 @@ def write_whole(path: Path, content: bytes) -> None:
     try:
         _replace(Path(os.path.realpath(path)), content)
     except OSError as err:
-        msg = f"{str(path)!r} cannot be written: {err.strerror or err}"
-        raise UnwritableFile(msg) from err
+        raise _unwritable(path, err.strerror or err) from err
 
 
 def _replace(target: Path, content: bytes) -> None:

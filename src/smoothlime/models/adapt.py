@@ -94,6 +94,7 @@ def as_model(
 
         return from_estimator(obj, output=output or "probability", feature_names=names)
     if callable(obj):
+        _refuse_labels(obj)
         if output is not None:
             msg = "output is for classifiers and torch modules; a function's outputs are explained as they are"
             raise InvalidArgument(msg)
@@ -116,6 +117,20 @@ def as_asked(obj: Any, output: str | None) -> Model:
         return as_model(obj)
     is_estimator = not is_torch_module(obj) and _predicts(obj)
     return as_model(obj, output=output if is_estimator or output == "margin" else None)
+
+
+def _refuse_labels(function: Any) -> None:
+    """Refuse the `predict` of a classifier, whose labels would be explained as numbers."""
+    owner = getattr(function, "__self__", None)
+    if getattr(function, "__name__", "") != "predict" or getattr(owner, "_estimator_type", None) == "regressor":
+        return
+    if hasattr(owner, "predict_proba") or hasattr(owner, "classes_"):
+        kind = type(owner).__name__
+        msg = (
+            f"model is the predict of a {kind}, which returns labels; give the {kind} itself, or explain how often it"
+            " predicts one class: lambda a: model.predict(a) == label"
+        )
+        raise WrongType(msg)
 
 
 def _way_out(obj: Any) -> str:

@@ -60,7 +60,7 @@ class FunctionModel:
 
     def values(self, points: Any) -> Any:
         """Outputs at each point, (n, k)."""
-        return as_columns(self.function(points))
+        return as_columns(self.function(points), len(points))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class FunctionModelWithGradients:
 
     def values(self, points: Points) -> Any:
         """Outputs at each point, (n, k)."""
-        return as_columns(self.function(points))
+        return as_columns(self.function(points), len(points))
 
     def values_and_gradients(self, points: Points, weights: Any) -> tuple[Any, Any]:
         """Outputs (n, k) and the weighted gradient (n, d)."""
@@ -126,9 +126,11 @@ def from_functions(
     return FunctionModelWithGradients(values, gradients, called, names)
 
 
-def as_columns(values: Any) -> Any:
-    """Outputs (n,) or (n, k) as (n, k); tensors are brought to numpy."""
+def as_columns(values: Any, n: int) -> Any:
+    """Outputs (n,) or (n, k) of n points as (n, k); tensors are brought to numpy."""
     array = _as_array(values)
+    if array.ndim == 1 and len(array) != n:  # said now, while it has the shape that was returned
+        raise ModelError(wrong_shape(n, array.shape))
     return array[:, None] if array.ndim == 1 else array
 
 
@@ -154,6 +156,11 @@ def _as_array(values: Any) -> Any:
 def model_dtype(model: Model) -> np.dtype[Any]:
     """Floating type in which the model wants its points; float64 unless it says otherwise."""
     return np.dtype(getattr(model, "dtype", np.float64))
+
+
+def model_epsilon(model: Model) -> Any:
+    """Relative spacing of the numbers it computes with, or (f,) of perturbed columns; its dtype's if it says none."""
+    return getattr(model, "epsilon", np.finfo(model_dtype(model)).eps)
 
 
 def check_output_choice(output: str | None) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._types import Array, Points
 from ..errors import ModelError, NotDeterministic, SmallerBatches, SmoothlimeError
-from .base import Model, is_out_of_memory, wrong_shape
+from .base import Model, is_out_of_memory, model_epsilon, wrong_shape
 from .gradient_sums import GradientBatch
 
 Where = Callable[[int], str]
@@ -97,7 +97,7 @@ class Evaluation:
         except ModelError:
             return len(given)
         largest = max(np.abs(values).max(), np.abs(again).max())
-        epsilon = np.max(getattr(self.model, "epsilon", 0.0))
+        epsilon = np.max(model_epsilon(self.model))
         output = int(np.argmax(np.abs(again[0] - values[0])))
         if np.abs(again[0] - values[0])[output] > max(SAME_ANSWER, FEW_DIGITS * epsilon) * largest:
             msg = (

@@ -49,7 +49,7 @@ class EstimatorModel:
             # an estimator fitted on a data frame complains that arrays have no names; ours are in its order
             warnings.filterwarnings("ignore", message="X does not have valid feature names")
             switch = {self.keyword: True} if self.keyword else {}
-            return as_columns(getattr(self.estimator, self.ask)(points, **switch))
+            return as_columns(getattr(self.estimator, self.ask)(points, **switch), len(points))
 
 
 def from_estimator(estimator: Any, *, output: str, feature_names: tuple[str, ...] | None) -> EstimatorModel:

@@ -68,11 +68,17 @@ def resolve_target(target: Any, names: tuple[str, ...], r: int, predictions: Cal
     return Target(np.broadcast_to(weights, (r, 1, k)), (names[j],), ((names[j],),) * r)
 
 
-def range_of(target: Any, known: tuple[float, float]) -> tuple[float, float]:
+def _range_of(target: Any, known: tuple[float, float]) -> tuple[float, float]:
     """Range of what `target` asks for, when every output lies in `known`: contrasts stretch it."""
     weights = [float(each) for each in target.values()] if isinstance(target, Mapping) else [1.0]
     ends = [sorted((weight * known[0], weight * known[1])) for weight in weights]
     return sum(low for low, _ in ends), sum(high for _, high in ends)
+
+
+def implied_range(model: Any, target: Any) -> tuple[float, float] | None:
+    """Range of what `target` asks for, where the model says by itself where its outputs lie: probabilities do."""
+    own = getattr(model, "output_range", None)
+    return None if own is None else _range_of(target, own)
 
 
 def stretch_of(target: Any) -> float:

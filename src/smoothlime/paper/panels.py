@@ -96,7 +96,7 @@ def curves(ax: Axes, panel: dict[str, Any]) -> dict[str, Any]:
     set_scale(ax, "x", scales[0], np.concatenate([x for x, _ in seen] or [np.empty(0)]))
     set_scale(ax, "y", scales[1], np.concatenate([y for _, y in seen] or [np.empty(0)]))
     ax.grid(color=PALE, linewidth=0.7)
-    _remark(ax, handles, seen, hidden)
+    _remark(ax, seen, hidden)
     return handles
 
 
@@ -158,7 +158,7 @@ def bars(ax: Axes, panel: dict[str, Any]) -> dict[str, Any]:
     _name_columns(ax, groups)
     ax.set_xlim(-0.6, max(len(groups) - 0.4, 0.6))
     ax.grid(axis="y", color=PALE, linewidth=0.7)
-    _remark(ax, handles, seen, hidden)
+    _remark(ax, seen, hidden)
     return handles if len(handles) > 1 else {}
 
 
@@ -264,7 +264,7 @@ def _marks(ax: Axes, marks: list[dict[str, Any]], scale: str, seen: list[tuple[A
     return len(free)
 
 
-def _remark(ax: Axes, handles: dict[str, Any], seen: list[tuple[Array, Array]], hidden: bool) -> None:
+def _remark(ax: Axes, seen: list[tuple[Array, Array]], hidden: bool) -> None:
     """Says what cannot be seen: nothing to draw, or values that a log axis has no place for."""
     if not any(len(y) and np.isfinite(y).any() for _, y in seen):
         ax.text(0.5, 0.5, "no values", transform=ax.transAxes, ha="center", va="center", color="#666666")

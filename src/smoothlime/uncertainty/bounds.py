@@ -7,6 +7,7 @@ that a bound fails. Draws must be iid. The statements and their proofs are in do
 from __future__ import annotations
 
 from math import ceil, log, pi, sqrt
+from typing import Any
 
 import numpy as np
 
@@ -107,8 +108,12 @@ def clipping_bias(level: float, offset: Array, slope: Array) -> Array:
     r is the residual of a bounded model from a line with slope of length `slope`, and the line's middle is at most
     `offset` away from either end of the model's range: |r| ≤ offset + slope·|u| for some u ~ N(0, 1).
     """
-    density = np.exp(-(level**2) / 2) / sqrt(2 * pi)
     from scipy.special import ndtr
 
-    tail = ndtr(-level)
-    return 2 * offset * (density - level * tail) + 2 * slope * (level * density + (1 - level**2) * tail)
+    at, tail = density(level), ndtr(-level)
+    return 2 * offset * (at - level * tail) + 2 * slope * (level * at + (1 - level**2) * tail)
+
+
+def density(t: Any) -> Any:
+    """φ(t), of the standard normal distribution."""
+    return np.exp(-(t**2) / 2) / sqrt(2 * pi)
