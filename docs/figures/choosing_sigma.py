@@ -1,7 +1,7 @@
 """The figure and the measured numbers of choosing-sigma.md; run me from anywhere.
 
-Writes choosing_sigma.svg beside this file and prints how many draws an error of 5% takes at several σ. A name with
-another ending than .svg as argument writes that kind of picture instead. About two minutes.
+Writes choosing_sigma.svg beside this file, and into the page how many draws an error of 5% takes at several σ. A name
+with another ending than .svg as argument writes that kind of picture instead. About two minutes.
 """
 
 import sys
@@ -15,6 +15,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
+from pages import put
 from sklearn.datasets import load_diabetes
 
 import smoothlime as sl
@@ -62,15 +63,16 @@ def cost():
     """Draws until the error is within 5% of the slopes, by method and σ; median over ten patients."""
     model, rows = overtrained()
     sigmas = (0.01, 0.1, 0.3, 1.0, 3.0)
-    print("draws for an error of 5%: σ", *(f"{sigma:9g}" for sigma in sigmas))
+    rows_of_table = [["σ", *(f"{sigma:g}" for sigma in sigmas)]]
     for method in ("smoothgrad", "clime", "differences", "stein"):
         found = []
         for sigma in sigmas:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", sl.errors.NotConverged)
                 e = sl.explain(model, rows[:10], sigma=sigma, method=method, atol=0, max_samples=400_000)
-            found.append(f"{int(np.median(e.n_samples)):9,}" + ("" if e.converged.mean() > 0.5 else " (not reached)"))
-        print(f"  {method:24s}", *found)
+            found.append(f"{int(np.median(e.n_samples)):,}" + ("" if e.converged.mean() > 0.5 else " (not reached)"))
+        rows_of_table.append([method, *found])
+    put("choosing-sigma.md", "cost", rows_of_table)
 
 
 if __name__ == "__main__":

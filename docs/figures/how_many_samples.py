@@ -1,6 +1,6 @@
 """The figure and the measured numbers of how-many-samples.md; run me from anywhere.
 
-Writes how_many_samples.svg beside this file and prints three tables: what naive stopping gets wrong, what planned
+Writes how_many_samples.svg beside this file and three tables into the page: what naive stopping gets wrong, what planned
 looks get wrong too, and what a certificate costs. About half a minute.
 """
 
@@ -14,6 +14,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.lines import Line2D
+from pages import put
 
 import smoothlime as sl
 from smoothlime.testing import Exponential, Probit, Relu, Step
@@ -101,7 +102,7 @@ def naive(repeats=1_000, rtol=0.1):
     model, rows = Relu([1.0], -2.054), np.zeros((repeats, 1))  # all of the gradient lies in 2% of the draws
     truth = model.slopes([0.0], sl.Neighbourhood(1.0))[0, 0]
     gradients = np.random.default_rng(0).standard_normal((repeats, 65_536)) > 2.054
-    print(f"further off than {rtol:.0%}, of {repeats:,} runs, and their mean number of draws")
+    table = [["rule", f"further off than {rtol:.0%}", "mean draws"]]
     for first in (16, 64, 256):
         answer, draws = np.full((2, repeats), np.nan)
         for n in first * 2 ** np.arange(int(np.log2(65_536 / first)) + 1):
@@ -110,10 +111,11 @@ def naive(repeats=1_000, rtol=0.1):
             answer[newly], draws[newly] = mean[newly], n
         assert not np.isnan(answer).any()
         wrong = np.abs(answer - truth) > rtol * truth
-        print(f"  naive, from {first:3d} draws on: {wrong.mean():6.1%} {draws.mean():8,.0f}")
+        table.append([f"naive, from {first} draws on", f"{wrong.mean():.1%}", f"{draws.mean():,.0f}"])
     e = sl.explain(model, rows, method="smoothgrad", design="iid", draws="independent", rtol=rtol, max_samples=262_144)
     wrong = np.abs(e.values[:, 0] - truth) > rtol * truth
-    print(f"  planned looks          : {wrong.mean():6.1%} {e.n_samples.mean():8,.0f}")
+    table.append(["planned looks", f"{wrong.mean():.1%}", f"{e.n_samples.mean():,.0f}"])
+    put("how-many-samples.md", "naive", table)
 
 
 def beyond(repeats=400):
@@ -121,11 +123,13 @@ def beyond(repeats=400):
     step, exponential = Step([1.0], -2.576), Exponential([2.0])
     nearly_flat = sl.from_functions(values=lambda a: step.values(a) + 1e-6 * a)
     spread = {step: np.sqrt(0.005 * 0.995), exponential: np.exp(2) * np.sqrt(np.exp(4) - 1)}
-    print(f"further off than promised, and than the radius, of {repeats:,} runs")
+    table = [["model", "method", "further off than promised", "further off than `radius`"]]
     for name, model, known, more in (
-        ("flat but for 0.5%", nearly_flat, step, {"method": "clime", "design": "iid"}),
-        ("exp(2 s)", exponential, exponential, {"method": "smoothgrad"}),
-        ("exp(2 s)", exponential, exponential, {"method": "differences"}),
+        ("flat but for 0.5% of the neighbourhood", nearly_flat, step, {"method": "clime", "design": "iid"}),
+        ("$e^{2s}$", exponential, exponential, {"method": "smoothgrad"}),
+        ("$e^{2s}$", exponential, exponential, {"method": "smoothgrad", "design": "orthogonal"}),
+        ("$e^{2s}$", exponential, exponential, {"method": "smoothgrad", "design": "sobol"}),
+        ("$e^{2s}$", exponential, exponential, {"method": "differences"}),
     ):
         truth = known.slopes([0.0], sl.Neighbourhood(1.0))[0, 0]
         with warnings.catch_warnings():
@@ -133,7 +137,9 @@ def beyond(repeats=400):
             e = sl.explain(model, np.zeros((repeats, 1)), draws="independent", progress=False, **more)
         error = np.abs(e.values[:, 0] - truth)
         broken = (error > max(0.05 * truth, 0.01 * spread[known])) & e.converged
-        print(f"  {name}, {e.method}, {e.design}: {broken.mean():.1%}, {(error > e.radius).mean():.1%}")
+        method = e.method if e.method == e.design else f"{e.method}, {e.design}"
+        table.append([name, method, f"{broken.mean():.1%}", f"{(error > e.radius).mean():.1%}"])
+    put("how-many-samples.md", "beyond", table)
 
 
 def cost(eps=0.02, rows=20):
@@ -145,7 +151,7 @@ def cost(eps=0.02, rows=20):
         "smoothgrad, certified": {"guarantee": "certified", "gradient_bound": bound},
         "clime, certified": {"guarantee": "certified", "output_range": (0, 1)},
     }
-    print(f"draws for an error of {eps}: d, " + ", ".join(ways) + ", and the plans of smoothgrad, stein, clime")
+    table = [["features", *ways, *(f"plan: {method}" for method in ("smoothgrad", "stein", "clime"))]]
     for d in (2, 10, 50):
         model = Probit(direction(d), 0.3)
         found = []
@@ -159,7 +165,8 @@ def cost(eps=0.02, rows=20):
         known = {"eps": eps, "d": d, "sigma": 1.0}
         found.append(sl.plan("smoothgrad", gradient_bound=bound, **known).n_samples)
         found += [sl.plan(method, output_range=(0, 1), **known).n_samples for method in ("stein", "clime")]
-        print(f"  {d:3d}", *(f"{n:9,}" for n in found))
+        table.append([str(d), *(f"{n:,}" for n in found)])
+    put("how-many-samples.md", "cost", table)
 
 
 if __name__ == "__main__":
