@@ -24,7 +24,7 @@ from common import machine, markdown, write_lines  # before NumPy: it sets one t
 # isort: split
 import argparse
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -189,7 +189,7 @@ def by_method(records: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def well_behaved_table(records: list[dict[str, Any]], n: int) -> str:
+def well_behaved_table(records: Sequence[dict[str, Any]], n: int) -> str:
     rows = []
     for d in sorted({each["d"] for each in records}):
         here = [each for each in records if (each["d"], each["n"], each["group"]) == (d, n, "well-behaved")]
@@ -201,7 +201,7 @@ def well_behaved_table(records: list[dict[str, Any]], n: int) -> str:
     return markdown(("d", "method, design", *WELL_BEHAVED, "simultaneous", "L2", "widths"), rows)
 
 
-def skewed_table(records: list[dict[str, Any]], d: int) -> str:
+def skewed_table(records: Sequence[dict[str, Any]], d: int) -> str:
     rows = []
     for case in SKEWED:
         here = [each for each in records if (each["d"], each["case"]) == (d, case)]
@@ -223,7 +223,7 @@ def is_short(record: dict[str, Any]) -> bool:
     return any(record[key] < CONFIDENCE - leeway(record["repeats"], among) for key, among in allowed.items())
 
 
-def shortfalls_table(records: list[dict[str, Any]]) -> str:
+def shortfalls_table(records: Sequence[dict[str, Any]]) -> str:
     """Every default that falls short, at any d and n: what the other tables leave out."""
     rows = [
         (

@@ -1,4 +1,4 @@
-"""Puts the committed results into README.md and docs/benchmarks.md: every table of numbers there is made here.
+"""Puts the committed results into the pages that show them: every table of results there is made here.
 
     python benchmarks/into_docs.py [--check]
 
@@ -16,10 +16,11 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import bench_coverage as coverage
 import goals
 import tables
 
-PAGES = ("README.md", "docs/benchmarks.md")
+PAGES = ("README.md", "docs/benchmarks.md", "docs/theory/errors.md")
 TABLES: dict[str, tuple[str, Callable[[Sequence[Any]], str]]] = {
     "error": ("error", tables.error_short),
     "error-all": ("error", tables.error_long),
@@ -34,6 +35,10 @@ TABLES: dict[str, tuple[str, Callable[[Sequence[Any]], str]]] = {
     "memory": ("memory", tables.memory),
     "startup": ("startup", tables.startup),
     "gpu": ("gpu", tables.gpu),
+    "coverage": ("coverage", lambda records: coverage.well_behaved_table(records, 1_024)),
+    "coverage-skewed-1": ("coverage", lambda records: coverage.skewed_table(records, 1)),
+    "coverage-skewed-3": ("coverage", lambda records: coverage.skewed_table(records, 3)),
+    "coverage-short": ("coverage", coverage.shortfalls_table),
 }
 """Name of a table to the benchmark whose results it shows, and how."""
 GOALS = "goals"

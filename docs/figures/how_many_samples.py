@@ -1,7 +1,7 @@
 """The figure and the measured numbers of how-many-samples.md; run me from anywhere.
 
-Writes how_many_samples.svg beside this file and three tables into the page: what naive stopping gets wrong, what planned
-looks get wrong too, and what a certificate costs. About half a minute.
+Writes how_many_samples.svg beside this file and three tables into the page: what naive stopping gets wrong, what
+planned looks get wrong too, and what a certificate costs. About half a minute.
 """
 
 import warnings

@@ -146,7 +146,7 @@ def weak_model(study: Study) -> Finding:
     if abs(weak.accuracy - 0.86) <= 3 * sqrt(0.86 * 0.14 / weak.n_test):
         return Finding("holds", number, "Such networks exist; 86% lies below the majority rate.")
     reason = (
-        "What 16 epochs give depends on batch size, rate and seed, which the paper does not name: we saw 56 to 96%."
+        "What 16 epochs give depends on batch size, rate and seed, which the paper does not name."
         " 86% lies below the majority rate: a network hardly trained, not a worse classifier."
     )
     return Finding("cannot be tested", number, reason)
