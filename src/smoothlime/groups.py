@@ -22,7 +22,7 @@ class Measured:
     """What the errors of all slopes of a row come to, standardised, (r,) each."""
 
     radius: Array
-    """L2 norm of the half-widths of intervals"""
+    """L2 norm of the half-widths of intervals, for the kind of skewness that makes it larger"""
     size: Array
     """L2 norm of the slopes"""
     fidelity: Array
@@ -77,24 +77,22 @@ class Groups:
     def half_width(self, values: Array, factor: Factor, miss: float) -> Array:
         """(r, f) half-widths of intervals around slopes (r, f) that each miss with probability `miss`.
 
-        Student's t times the standard error, widened along the slope itself where the groups are skewed: that
-        is the direction in which rare large terms pull.
+        Student's t times the standard error, widened where the groups are skewed: along the slope itself, in which
+        rare large terms pull, and for single features of which that is clear.
         """
-        lengths = self._lengths(values, factor)
         quantile = t_quantile(self.degrees_of_freedom, 1 - miss / 2)
-        errors = on_host(self._errors)
-        extra = lengths.extra(quantile, self.sizes)[:, None]
-        return quantile[:, None] * np.sqrt(errors**2 + extra * on_host(lengths.direction) ** 2)
+        return self._lengths(values, factor).half_width(quantile, on_host(self._errors), self.sizes)
 
     def measure(self, values: Any, variance: Array, factor: Factor, miss: float) -> Measured:
         """What the errors of slopes (r, f) come to, given the model's variance (r,) over the neighbourhood."""
         lengths = self._lengths(values, factor)
-        explained, noise, plain, size, widened = on_host(lengths.squares)
+        squares = on_host(lengths.squares)
+        explained, noise, _, size, *_ = squares
         known = np.where(np.isnan(variance), np.nan, 1.0)
         share = np.divide(explained - noise, variance, out=known, where=variance > 0)
         quantile = t_quantile(self.degrees_of_freedom, 1 - miss / 2)
         return Measured(
-            radius=quantile * np.sqrt(plain + lengths.extra(quantile, self.sizes) * widened),
+            radius=lengths.radius(squares, quantile, self.sizes),
             size=np.sqrt(size),
             fidelity=np.clip(share, 0.0, 1.0),
         )
