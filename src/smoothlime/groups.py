@@ -22,7 +22,7 @@ class Measured:
     """What the errors of all slopes of a row come to, standardised, (r,) each."""
 
     radius: Array
-    """L2 norm of the half-widths of intervals, for the kind of skewness that makes it larger"""
+    """L2 norm of the half-widths of intervals"""
     size: Array
     """L2 norm of the slopes"""
     fidelity: Array
@@ -81,18 +81,17 @@ class Groups:
         rare large terms pull, and for single features of which that is clear.
         """
         quantile = t_quantile(self.degrees_of_freedom, 1 - miss / 2)
-        return self._lengths(values, factor).half_width(quantile, on_host(self._errors), self.sizes)
+        return self._lengths(values, factor).half_width(quantile, self.sizes)
 
     def measure(self, values: Any, variance: Array, factor: Factor, miss: float) -> Measured:
         """What the errors of slopes (r, f) come to, given the model's variance (r,) over the neighbourhood."""
         lengths = self._lengths(values, factor)
-        squares = on_host(lengths.squares)
-        explained, noise, _, size, *_ = squares
+        explained, noise, size = on_host(lengths.squares)
         known = np.where(np.isnan(variance), np.nan, 1.0)
         share = np.divide(explained - noise, variance, out=known, where=variance > 0)
         quantile = t_quantile(self.degrees_of_freedom, 1 - miss / 2)
         return Measured(
-            radius=lengths.radius(squares, quantile, self.sizes),
+            radius=lengths.radius(quantile, self.sizes),
             size=np.sqrt(size),
             fidelity=np.clip(share, 0.0, 1.0),
         )
@@ -126,6 +125,10 @@ class Groups:
     def times(self, scale: float) -> Groups:
         """Groups of a multiple of the model."""
         return dataclasses.replace(self, said=scale * self.pseudo, resolution=abs(scale) * self.resolution)
+
+    def shifted(self, by: Array) -> Groups:
+        """Groups of slopes to which known ones (r, f) are added."""
+        return dataclasses.replace(self, said=self.pseudo + by[:, None])
 
     def plus(self, other: Groups) -> Groups | None:
         """Groups of a sum of models, or None where the two stand on different draws."""

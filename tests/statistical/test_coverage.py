@@ -212,9 +212,7 @@ def test_gradients_that_are_off_by_chance_are_not_preferred(n):
     w = rng.standard_normal((d, h))
     w *= speed / np.linalg.norm(w, axis=0)
     b, u = 0.5 * rng.standard_normal(h), rng.standard_normal(h) / np.sqrt(h)
-    model = sl.from_functions(
-        values=lambda a: np.sin(a @ w + b) @ u, gradients=lambda a: (np.cos(a @ w + b) * u) @ w.T
-    )
+    model = sl.from_functions(values=lambda a: np.sin(a @ w + b) @ u, gradients=lambda a: (np.cos(a @ w + b) * u) @ w.T)
     e = sl.explain(model, np.full((600, d), 0.1), n_samples=n, draws="independent", seed=1)  # slopes: exp(-200) or less
     assert e.provenance.method == sl.SmoothGrad(control="values")
     lower, upper = e.interval()

@@ -27,22 +27,26 @@ def groups(said=PSEUDO, resolution=0.0):
 
 @pytest.mark.parametrize("factor", [DIAGONAL, FULL], ids=["diagonal", "full"])
 @pytest.mark.parametrize("resolution", [0.0, 3.0])
-def test_a_radius_is_the_length_of_the_half_widths(monkeypatch, factor, resolution):
-    """Of those that are widened along the slope, or of those that are widened feature by feature."""
+def test_a_radius_is_the_length_of_the_half_widths(factor, resolution):
     found = groups(resolution=resolution)
+    widths = found.half_width(VALUES, factor, 0.05)
     measured = found.measure(VALUES, np.ones(R), factor, 0.05)
-    both = found.half_width(VALUES, factor, 0.05)
-    monkeypatch.setattr(lengths, "clear_skewness", lambda numbers, sizes: np.zeros((R, F)))
-    along = found.half_width(VALUES, factor, 0.05)
-    monkeypatch.undo()
-    monkeypatch.setattr(lengths, "skewness", lambda said, sizes: np.zeros(R))
-    by_feature = found.half_width(VALUES, factor, 0.05)
+    np.testing.assert_allclose(measured.radius, np.linalg.norm(widths * factor.std, axis=1), rtol=1e-12)
+    np.testing.assert_allclose(measured.size, np.linalg.norm(VALUES * factor.std, axis=1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("factor", [DIAGONAL, FULL], ids=["diagonal", "full"])
+def test_intervals_are_widened_along_the_slope_and_feature_by_feature(monkeypatch, factor):
+    both = groups().half_width(VALUES, factor, 0.05)
+    with monkeypatch.context() as patch:
+        patch.setattr(lengths, "clear_skewness", lambda numbers, sizes: np.zeros((R, F)))
+        along = groups().half_width(VALUES, factor, 0.05)
+    with monkeypatch.context() as patch:
+        patch.setattr(lengths, "skewness", lambda said, sizes: np.zeros(R))
+        by_feature = groups().half_width(VALUES, factor, 0.05)
     np.testing.assert_array_equal(both, np.maximum(along, by_feature))
     assert (along > by_feature).any()
     assert (along < by_feature).any()
-    sizes = [np.linalg.norm(each * factor.std, axis=1) for each in (along, by_feature)]
-    np.testing.assert_allclose(measured.radius, np.maximum(*sizes), rtol=1e-12)
-    np.testing.assert_allclose(measured.size, np.linalg.norm(VALUES * factor.std, axis=1), rtol=1e-12)
 
 
 def test_the_interval_of_one_feature_is_as_wide_as_its_groups_are_skewed():

@@ -27,10 +27,12 @@ class Lengths:
     """
 
     slopes: Any
+    errors: Any
+    """(r, f) standard errors"""
     factor: Factor
     squares: Any
-    """(7, r) sums over features of the squares of: slopes and errors per draw, errors and slopes per feature in its
-    standard deviations, and the slope's direction, likewise; and of these errors times skewness, and times its square"""
+    """(3, r) sums over features of the squares of: slopes and errors per draw, and slopes per feature in its standard
+    deviations"""
     said: Any
     """(r, g) what groups say along the slope"""
     direction: Any
@@ -51,31 +53,28 @@ class Lengths:
             steps, direction = along * std, along / std
         else:
             steps, direction = factor.steps(along), factor.unwhiten(along)
-        terms = slope, noise, errors * std, slopes * std, direction * std
-        squares = [each * each for each in terms]
-        skew = clear_skewness(numbers, sizes)
-        squares += [squares[2] * skew, squares[2] * skew * skew]
+        squares = xp.stack([(each * each).sum(axis=1) for each in (slope, noise, slopes * std)])
         said = (numbers @ steps[:, :, None])[:, :, 0]  # (Lᵀw)·v = w·(Lv)
-        return cls(slopes, factor, xp.stack([each.sum(axis=1) for each in squares]), said, direction, skew)
+        return cls(slopes, errors, factor, squares, said, direction, clear_skewness(numbers, sizes))
 
-    def half_width(self, quantile: Array, errors: Array, sizes: Array) -> Array:
-        """(r, f) half-widths of intervals of so many errors (r, f), (r,) each."""
-        along = np.sqrt(errors**2 + self._extra(quantile, sizes)[:, None] * on_host(self.direction) ** 2)
-        by_feature = errors * (1 + widening(quantile)[:, None] * on_host(self.skew))
-        return quantile[:, None] * np.maximum(along, by_feature)
+    def half_width(self, quantile: Array, sizes: Array) -> Array:
+        """(r, f) half-widths of intervals of so many standard errors, (r,)."""
+        return quantile[:, None] * np.sqrt(on_host(self._widened(quantile, sizes)))
 
-    def radius(self, squares: Array, quantile: Array, sizes: Array) -> Array:
-        """(r,) the larger L2 norm of the two kinds of half-widths, in standard deviations of features.
+    def radius(self, quantile: Array, sizes: Array) -> Array:
+        """(r,) L2 norm of half-widths in standard deviations of features."""
+        std = beside(self.errors, self.factor.std)
+        return quantile * np.sqrt(on_host((self._widened(quantile, sizes) * (std * std)).sum(axis=1)))
 
-        From what `squares` are on the host.
-        """
-        _, _, plain, _, direction, skewed, more_skewed = squares
-        wider = widening(quantile)
-        along, by_feature = self._extra(quantile, sizes) * direction, 2 * wider * skewed + wider**2 * more_skewed
-        return quantile * np.sqrt(plain + np.maximum(along, by_feature))
+    def _widened(self, quantile: Array, sizes: Array) -> Any:
+        """(r, f) squares of errors, so that intervals of so many of them hold."""
+        wider = beside(self.errors, widening(quantile))[:, None]
+        along = self.errors**2 + self._extra(quantile, sizes)[:, None] * self.direction**2
+        by_feature = (self.errors * (1 + wider * self.skew)) ** 2
+        return library(along).maximum(along, by_feature)
 
-    def _extra(self, quantile: Array, sizes: Array) -> Array:
-        """Variance (r,) to be added along the slope, so that intervals of so many standard errors hold."""
+    def _extra(self, quantile: Array, sizes: Array) -> Any:
+        """Variance (r,) to be added along the slope."""
         said = self.said if len(self.said) > FEW_ROWS else on_host(self.said)
-        inflation = 1 + widening(quantile) * on_host(skewness(said, sizes)) ** 2
-        return (inflation**2 - 1) * np.asarray(on_host(standard_error(said[:, :, None], sizes))[:, 0] ** 2)
+        inflation = 1 + beside(said, widening(quantile)) * skewness(said, sizes) ** 2
+        return beside(self.errors, (inflation**2 - 1) * standard_error(said[:, :, None], sizes)[:, 0] ** 2)
