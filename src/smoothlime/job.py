@@ -138,9 +138,9 @@ class Job:
         """What the estimator makes of the sums over n draws: of its first terms, where they are too few for all.
 
         Rows in which few draws carry the model's variance are too few for all in any case: curves would follow them.
-        And where draws lie evenly in all coordinates, rows that jump or bend sharply are better off without most curves:
-        what groups say shows it. The outputs of a row, each `outputs` of them, are fitted alike, so that slopes of
-        probabilities that add up to one add up to zero.
+        And where draws lie evenly in all coordinates, rows that jump or bend sharply are better off without most of the
+        curves: what groups say shows it. The outputs of a row, each `outputs` of them, are fitted alike, so that slopes
+        of probabilities that add up to one add up to zero.
         """
         sizes = self.layout(n).sizes(n)
         if not self.has_curves:

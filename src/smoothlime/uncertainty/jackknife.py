@@ -55,7 +55,7 @@ def standard_error(pseudo: Any, sizes: Array) -> Any:
 
 
 def skewness(pseudo: Any, sizes: Array) -> Any:
-    """Skewness of what the groups, of sizes (g,) or (r, g), say: (r,) along one direction, (r, g), or (r, f) by feature."""
+    """Skewness of what groups of sizes (g,) or (r, g) say: (r,) of (r, g), or for each feature (r, f) of (r, g, f)."""
     xp, is_filled = library(pseudo), once(np.atleast_2d(sizes)) > 0
     count: Any = float(pseudo.shape[1])
     centred = pseudo - pseudo.sum(axis=1, keepdims=True) / count

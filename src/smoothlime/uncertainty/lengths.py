@@ -22,8 +22,8 @@ FEW_ROWS = 1_024
 class Lengths:
     """Of slopes (r, f) and their errors, as tensors where groups are on a device: nothing waits for it to be made.
 
-    Groups whose means are skewed make errors larger than they look, along the slope and for single features: where other
-    features have much steeper slopes, what pulls at one of them does not show along the slope.
+    Groups whose means are skewed make errors larger than they look, along the slope and for single features: where
+    others have much steeper slopes, what pulls at one of them does not show along the slope.
     """
 
     slopes: Any
