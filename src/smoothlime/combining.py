@@ -12,9 +12,15 @@ from ._types import Array
 from ._validate import as_float
 from .errors import ErrorsAdded, IncompatibleExplanations, InvalidArgument, WrongType
 from .explanation import Explanation, Provenance, bracketed, columns
+from .groups import Groups
+from .uncertainty.jackknife import t_quantile
 
 LEAST_CERTAIN = ("lime", "smoothgrad")
 """Methods that certificates do not hold for at all, or not where a model jumps: a sum has the name of the first."""
+
+
+MISS = 0.05
+"""Of the intervals that are kept as wide as they were where errors are added: those that are shown."""
 
 
 def combine(one: Explanation, sign: float, other: Explanation) -> Explanation:
@@ -22,11 +28,7 @@ def combine(one: Explanation, sign: float, other: Explanation) -> Explanation:
     if not isinstance(other, Explanation):
         return NotImplemented
     _check_combinable(one, other)
-    groups = None
-    if _share_sequence(one, other):
-        assert one.groups is not None
-        assert other.groups is not None
-        groups = one.groups.plus(other.groups.times(sign))
+    groups = _joint_groups(one, sign, other)
     if groups is None and not (one.is_exact or other.is_exact):  # what has no error adds none
         is_turned = one.directions is not None
         how = (
@@ -48,7 +50,7 @@ def combine(one: Explanation, sign: float, other: Explanation) -> Explanation:
         standard_error=(
             columns(groups.standard_error, one.factor.free, one.factor.d)
             if groups
-            else one.standard_error + other.standard_error
+            else _widened_error(one) + _widened_error(other)
         ),
         radius=one.radius + other.radius,
         converged=one.converged & other.converged,
@@ -66,7 +68,25 @@ def combine(one: Explanation, sign: float, other: Explanation) -> Explanation:
         ),
         groups=groups,
         selected=None,
+        directions=(other if one.is_exact else one).directions,
     )
+
+
+def _joint_groups(one: Explanation, sign: float, other: Explanation) -> Groups | None:
+    """What groups say of both, where they stand on the same draws, or where one of the two needed none."""
+    free = one.factor.free
+    if other.is_exact and one.groups is not None:
+        return one.groups.shifted(sign * other.values[:, free])
+    if one.is_exact and other.groups is not None:
+        return other.groups.times(sign).shifted(one.values[:, free])
+    if one.groups is None or other.groups is None or not _share_sequence(one, other):
+        return None
+    return one.groups.plus(other.groups.times(sign))
+
+
+def _widened_error(e: Explanation) -> Array:
+    """Standard errors (r, d) that give 95% intervals without groups, which may be wider than those of their own."""
+    return e.half_width(MISS) / t_quantile(e.degrees_of_freedom, 1 - MISS / 2)[:, None]
 
 
 def scale(one: Explanation, factor: Any) -> Explanation:
@@ -108,7 +128,7 @@ def _joint(sampled: Explanation, either: Explanation) -> Provenance:
     return dataclasses.replace(
         one,
         method=next((named[name] for name in LEAST_CERTAIN if name in named), one.method),
-        confidence=max(0.0, one.confidence + other.confidence - 1),
+        confidence=one.confidence if either.is_exact else max(0.0, one.confidence + other.confidence - 1),
         guarantee="certified" if both else "approximate",
         assumes="; ".join(dict.fromkeys((one.assumes, other.assumes))) if both else "",
     )
@@ -132,8 +152,6 @@ def _check_combinable(one: Explanation, other: Explanation) -> None:
 
 def _share_sequence(one: Explanation, other: Explanation) -> bool:
     """Whether both were made by the same method from the same sequence of draws, dealt to groups alike."""
-    if one.groups is None or other.groups is None:
-        return False
     made = [
         (each.provenance.method, each.design, each.seed, each.provenance.block, each.provenance.generator)
         for each in (one, other)

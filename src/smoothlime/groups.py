@@ -77,24 +77,21 @@ class Groups:
     def half_width(self, values: Array, factor: Factor, miss: float) -> Array:
         """(r, f) half-widths of intervals around slopes (r, f) that each miss with probability `miss`.
 
-        Student's t times the standard error, widened along the slope itself where the groups are skewed: that
-        is the direction in which rare large terms pull.
+        Student's t times the standard error, widened where the groups are skewed: along the slope itself, in which
+        rare large terms pull, and for single features of which that is clear.
         """
-        lengths = self._lengths(values, factor)
         quantile = t_quantile(self.degrees_of_freedom, 1 - miss / 2)
-        errors = on_host(self._errors)
-        extra = lengths.extra(quantile, self.sizes)[:, None]
-        return quantile[:, None] * np.sqrt(errors**2 + extra * on_host(lengths.direction) ** 2)
+        return self._lengths(values, factor).half_width(quantile, self.sizes)
 
     def measure(self, values: Any, variance: Array, factor: Factor, miss: float) -> Measured:
         """What the errors of slopes (r, f) come to, given the model's variance (r,) over the neighbourhood."""
         lengths = self._lengths(values, factor)
-        explained, noise, plain, size, widened = on_host(lengths.squares)
+        explained, noise, size = on_host(lengths.squares)
         known = np.where(np.isnan(variance), np.nan, 1.0)
         share = np.divide(explained - noise, variance, out=known, where=variance > 0)
         quantile = t_quantile(self.degrees_of_freedom, 1 - miss / 2)
         return Measured(
-            radius=quantile * np.sqrt(plain + lengths.extra(quantile, self.sizes) * widened),
+            radius=lengths.radius(quantile, self.sizes),
             size=np.sqrt(size),
             fidelity=np.clip(share, 0.0, 1.0),
         )
@@ -128,6 +125,10 @@ class Groups:
     def times(self, scale: float) -> Groups:
         """Groups of a multiple of the model."""
         return dataclasses.replace(self, said=scale * self.pseudo, resolution=abs(scale) * self.resolution)
+
+    def shifted(self, by: Array) -> Groups:
+        """Groups of slopes to which known ones (r, f) are added."""
+        return dataclasses.replace(self, said=self.pseudo + by[:, None])
 
     def plus(self, other: Groups) -> Groups | None:
         """Groups of a sum of models, or None where the two stand on different draws."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ._types import Array, Indices, Points
+from ._types import Array, Flags, Indices, Points
 from .alignment import pilot_size
 from .at_rows import AtRows
 from .controlled import Controlled, Controls
@@ -21,7 +21,9 @@ from .models.evaluation import Where
 from .models.links import probabilities
 from .models.targets import output_names
 from .neighbourhood import Factor
+from .nets import EVEN_TOGETHER
 from .subject import Subject
+from .uncertainty.jackknife import ratio, standard_error
 from .uncertainty.stopping import Stopping
 
 
@@ -132,10 +134,13 @@ class Job:
         d = len(self.factor.free)
         return _plain(self.curves.count(d) if self.has_curves else d)
 
-    def finish(self, state: Any, n: int) -> Estimate:
+    def finish(self, state: Any, n: int, outputs: int = 1) -> Estimate:
         """What the estimator makes of the sums over n draws: of its first terms, where they are too few for all.
 
         Rows in which few draws carry the model's variance are too few for all in any case: curves would follow them.
+        And where draws lie evenly in all coordinates, rows that jump or bend sharply are better off without most of the
+        curves: what groups say shows it. The outputs of a row, each `outputs` of them, are fitted alike, so that slopes
+        of probabilities that add up to one add up to zero.
         """
         sizes = self.layout(n).sizes(n)
         if not self.has_curves:
@@ -143,11 +148,18 @@ class Job:
         d, terms = len(self.factor.free), self.terms(n)
         estimate = self._finish_leading(state, sizes, terms)
         few = min(terms, self.curves.bent(d))
-        assert estimate.carriers is not None
-        decided_by_few = estimate.carriers < self.curves.carriers(len(sizes))
-        if few == terms or not decided_by_few.any():
+        if few == terms:
             return estimate
-        return estimate.where(decided_by_few, self._finish_leading(state, sizes, few), d)
+        assert estimate.carriers is not None
+        is_too_few = estimate.carriers < self.curves.carriers(len(sizes))
+        is_even = d <= EVEN_TOGETHER and not self.design.is_paired
+        if not (is_even or is_too_few.any()):
+            return estimate
+        plainer = self._finish_leading(state, sizes, few)
+        is_plain = is_too_few.reshape(-1, outputs).any(axis=1)
+        if is_even:
+            is_plain |= _is_surer(plainer, estimate, sizes, d, outputs)
+        return estimate.where(is_plain.repeat(outputs), plainer, d)
 
     def _finish_leading(self, state: Any, sizes: Array, terms: int) -> Estimate:
         if terms == len(self.seen.free):
@@ -175,6 +187,12 @@ class Question:
     def t(self) -> int:
         """Targets."""
         return self.weights.shape[1]
+
+
+def _is_surer(one: Estimate, other: Estimate, sizes: Array, d: int, outputs: int) -> Flags:
+    """(r,) where groups agree better on the first d slopes of one estimate than of another; all outputs have a say."""
+    first, second = (np.square(standard_error(each.pseudo[:, :, :d], sizes)).sum(axis=1) for each in (one, other))
+    return np.asarray(ratio(first - second, first + second).reshape(-1, outputs).sum(axis=1) < 0)
 
 
 def _plain(terms: int) -> Factor:

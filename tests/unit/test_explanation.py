@@ -136,10 +136,36 @@ class TestArithmetic:
         for other in (explain(seed=1), explain(n_samples=1_024), explain(method="stein", design="iid")):
             with pytest.warns(errors.ErrorsAdded, match="their errors are added"):
                 both = e - other
-            np.testing.assert_allclose(both.standard_error, e.standard_error + other.standard_error)
+            assert (both.standard_error >= (e.standard_error + other.standard_error) * (1 - 1e-12)).all()
+            widths, parts = both.half_width(0.05), e.half_width(0.05) + other.half_width(0.05)
+            assert (widths >= parts * (1 - 1e-12)).all()
+            assert (widths <= parts * 1.2).all()  # the fewer degrees of freedom count for both
         apart = explain(draws="independent")
         with pytest.warns(errors.ErrorsAdded):
             _ = apart[0] - apart[1]
+
+    def test_what_is_known_exactly_adds_no_error_and_takes_none_away(self):
+        tail = sl.from_functions(
+            values=lambda a: np.exp(1.5 * a[:, 0]), gradients=lambda a: 1.5 * np.exp(1.5 * a) * [1.0, 0.0]
+        )
+        x = np.zeros((5, 2))
+        e = sl.explain(tail, x, method="smoothgrad", design="iid", n_samples=256, draws="independent")
+        line = sl.explain(LinearRegression().fit(np.eye(2), [1.0, 2.0]), x)
+        assert (e.half_width(0.05) > 2.1 * e.standard_error)[:, 0].any()  # groups are skewed
+        for both, slopes in ((e - line, e.values - line.values), (line - e, line.values - e.values)):
+            np.testing.assert_allclose(both.values, slopes, rtol=1e-12)
+            np.testing.assert_allclose(both.standard_error, e.standard_error, rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(both.half_width(0.05)[:, 0], e.half_width(0.05)[:, 0], rtol=1e-3)
+            assert both.provenance.confidence == e.provenance.confidence
+            np.testing.assert_array_equal(both.perturbations(3), e.perturbations(3))
+        back = e - line + line
+        np.testing.assert_allclose(back.half_width(0.05), e.half_width(0.05), rtol=1e-9)
+
+    def test_aligned_draws_are_kept_beside_what_is_exact(self):
+        e = sl.explain(F, X[0], n_samples=256)
+        line = sl.explain(LinearRegression().fit(np.eye(3), [1.0, 2.0, 3.0]), X[0])
+        assert e.directions is not None
+        np.testing.assert_array_equal((line - e).perturbations(), e.perturbations())
 
     def test_added_errors_stay_added(self):
         with pytest.warns(errors.ErrorsAdded):

@@ -10,7 +10,7 @@ from smoothlime.groups import Groups
 from smoothlime.models.torch_groups import TorchGroupSums
 from smoothlime.neighbourhood import Factor
 from smoothlime.uncertainty import lengths
-from smoothlime.uncertainty.jackknife import skewness, skewness_inflation, standard_error, t_quantile
+from smoothlime.uncertainty.jackknife import clear_skewness, skewness, standard_error, t_quantile, widening
 
 R, G, F = 5, 16, 3
 RNG = np.random.default_rng(4)
@@ -35,15 +35,53 @@ def test_a_radius_is_the_length_of_the_half_widths(factor, resolution):
     np.testing.assert_allclose(measured.size, np.linalg.norm(VALUES * factor.std, axis=1), rtol=1e-12)
 
 
+@pytest.mark.parametrize("factor", [DIAGONAL, FULL], ids=["diagonal", "full"])
+def test_intervals_are_widened_along_the_slope_and_feature_by_feature(monkeypatch, factor):
+    both = groups().half_width(VALUES, factor, 0.05)
+    with monkeypatch.context() as patch:
+        patch.setattr(lengths, "clear_skewness", lambda numbers, sizes: np.zeros((R, F)))
+        along = groups().half_width(VALUES, factor, 0.05)
+    with monkeypatch.context() as patch:
+        patch.setattr(lengths, "skewness", lambda said, sizes: np.zeros(R))
+        by_feature = groups().half_width(VALUES, factor, 0.05)
+    np.testing.assert_array_equal(both, np.maximum(along, by_feature))
+    assert (along > by_feature).any()
+    assert (along < by_feature).any()
+
+
 def test_the_interval_of_one_feature_is_as_wide_as_its_groups_are_skewed():
     one, factor = PSEUDO[:, :, :1], Factor(1, np.arange(1), np.array([0.5]))
     sizes = np.broadcast_to(SIZES, (R, G))
     found = Groups(one, sizes, np.broadcast_to(0.0, (R, 1)), None)
     quantile = t_quantile(G - 1.0, 0.975)
-    inflation = skewness_inflation(skewness(one[:, :, 0], sizes), quantile)
+    inflation = 1 + widening(quantile) * skewness(one[:, :, 0], sizes) ** 2
     assert inflation.min() > 1.001
     expected = quantile * inflation * standard_error(one, sizes)[:, 0]
     np.testing.assert_allclose(found.half_width(one.mean(axis=1), factor, 0.05)[:, 0], expected, rtol=1e-12)
+
+
+def test_what_pulls_at_one_feature_shows_whatever_the_slope_of_another():
+    """A slope without any error has no say in how far the others may be off."""
+    calm = np.full((R, G, 1), 1e9)
+    skewed = RNG.exponential(size=(R, G, 1)) ** 4
+    sizes, none = np.broadcast_to(SIZES, (R, G)), np.broadcast_to(0.0, (R, 2))
+    both, alone = np.concatenate([skewed, calm], axis=2), Factor(1, np.arange(1), np.ones(1))
+    found = Groups(both, sizes, none, None).half_width(both.mean(axis=1), Factor(2, np.arange(2), np.ones(2)), 0.05)
+    expected = Groups(skewed, sizes, none[:, :1], None).half_width(skewed.mean(axis=1), alone, 0.05)
+    np.testing.assert_allclose(found[:, 0], expected[:, 0], rtol=1e-9)
+    assert (expected[:, 0] > 1.3 * t_quantile(G - 1.0, 0.975) * standard_error(skewed, sizes)[:, 0]).all()
+
+
+def test_skewness_that_may_be_chance_does_not_count_for_single_features():
+    calm = np.random.default_rng(0).normal(size=(400, G, 5))
+    sizes = np.broadcast_to(SIZES, (400, G))
+    found = clear_skewness(calm, sizes)
+    assert 0.01 < (found > 0).mean() < 0.05  # of normal numbers, at two standard errors
+    np.testing.assert_allclose(found[found > 0], (skewness(calm, sizes) ** 2)[found > 0])
+    half = np.where(np.arange(G) < 8, SIZES, 0.0)
+    np.testing.assert_allclose(
+        skewness(calm * (half > 0)[:, None], np.broadcast_to(half, (400, G))), skewness(calm[:, :8], SIZES[:8])
+    )
 
 
 def test_a_diagonal_is_a_full_matrix_like_any_other():

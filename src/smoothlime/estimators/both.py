@@ -20,7 +20,7 @@ SKEWED = 1.0, 2.0
 """Skewness of what groups say, from which on values are trusted less, and not at all: where few draws hold most of the
 gradient, weights that other groups agree best with are wrong for just these draws."""
 
-APART = 2.0, 3.0
+APART = 4.0, 6.0
 """The same for how far values and gradients are apart, in standard errors: where a model jumps, or its values lose the
 digits that its gradients have, the difference does not estimate zero."""
 

@@ -19,6 +19,9 @@ import numpy as np
 from .._arrays import beside, library
 from .._types import Array
 
+CLEAR = 2.0
+"""Standard errors, √(6/g) for g groups, beyond which the skewness of what they say of a feature is taken for real."""
+
 COLUMNS = 4_096
 """Features looked at together: what is made on the way stays in a processor's cache."""
 
@@ -52,14 +55,16 @@ def standard_error(pseudo: Any, sizes: Array) -> Any:
 
 
 def skewness(pseudo: Any, sizes: Array) -> Any:
-    """Skewness (r,) of what the groups, of sizes (r, g), say along one direction, (r, g)."""
-    xp = library(pseudo)
-    filled = beside(pseudo, (once(sizes) > 0).astype(np.float64))
-    count = filled.sum(axis=1)
-    mean = (pseudo * filled).sum(axis=1) / count
-    centred = (pseudo - mean[:, None]) * filled
-    size = xp.amax(xp.abs(centred), axis=1, keepdims=True)
-    scaled = ratio(centred, size)  # powers of tiny numbers vanish
+    """Skewness of what groups of sizes (g,) or (r, g) say: (r,) of (r, g), or for each feature (r, f) of (r, g, f)."""
+    xp, is_filled = library(pseudo), once(np.atleast_2d(sizes)) > 0
+    count: Any = float(pseudo.shape[1])
+    centred = pseudo - pseudo.sum(axis=1, keepdims=True) / count
+    if not is_filled.all():
+        filled = beside(pseudo, is_filled.astype(np.float64))
+        filled = filled[:, :, None] if pseudo.ndim == 3 else filled
+        count = filled.sum(axis=1)
+        centred = (pseudo - (pseudo * filled).sum(axis=1, keepdims=True) / count[:, None]) * filled
+    scaled = ratio(centred, xp.amax(xp.abs(centred), axis=1, keepdims=True))  # powers of tiny numbers vanish
     squares = scaled * scaled
     second = squares.sum(axis=1) / count
     third = (squares * scaled).sum(axis=1) / count
@@ -73,8 +78,18 @@ def ratio(numerator: Any, denominator: Any) -> Any:
     return xp.where(is_there, numerator / xp.where(is_there, denominator, 1.0), 0.0)
 
 
-def skewness_inflation(skew: Any, quantile: Any) -> Any:
-    """Factor (r,) by which an interval must be wider where groups are skewed.
+def clear_skewness(pseudo: Any, sizes: Array) -> Any:
+    """Squares (r, f) of the skewness of what groups (r, g, f) say of each feature; 0 where it may well be chance.
+
+    Along the slope all of it counts, but of many features some are always skewed.
+    """
+    squares = skewness(pseudo, sizes) ** 2
+    count = beside(squares, (once(np.atleast_2d(sizes)) > 0).sum(axis=1, keepdims=True).astype(np.float64))
+    return library(squares).where(squares > CLEAR**2 * 6 / count, squares, 0.0)
+
+
+def widening(quantile: Any) -> Any:
+    """Share by which an interval of so many standard errors must be wider, for each unit of squared skewness.
 
     Rare large terms make an estimate and its standard error small together, so that plain t intervals miss
     too often. To second order in the skewness γ of g groups the quantile q should be
@@ -83,7 +98,7 @@ def skewness_inflation(skew: Any, quantile: Any) -> Any:
     shown; half with 8 nets, whose γ is mostly noise. The weights were chosen by measured coverage.
     """
     # below a confidence of two thirds the term would narrow: leave such intervals as they are
-    return 1 + skew**2 * (quantile**4 + 2 * quantile**2 - 3).clip(0.0) / (18 * 16)
+    return (quantile**4 + 2 * quantile**2 - 3).clip(0.0) / (18 * 16)
 
 
 def _shares(sizes: Array) -> Array:

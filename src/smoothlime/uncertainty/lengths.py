@@ -9,7 +9,7 @@ import numpy as np
 
 from .._arrays import beside, library, on_host
 from .._types import Array
-from .jackknife import ratio, skewness, skewness_inflation, standard_error
+from .jackknife import clear_skewness, ratio, skewness, standard_error, widening
 
 if TYPE_CHECKING:
     from ..neighbourhood import Factor
@@ -22,18 +22,23 @@ FEW_ROWS = 1_024
 class Lengths:
     """Of slopes (r, f) and their errors, as tensors where groups are on a device: nothing waits for it to be made.
 
-    Groups whose means are skewed make errors along the slope larger than they look.
+    Groups whose means are skewed make errors larger than they look, along the slope and for single features: where
+    others have much steeper slopes, what pulls at one of them does not show along the slope.
     """
 
     slopes: Any
+    errors: Any
+    """(r, f) standard errors"""
     factor: Factor
     squares: Any
-    """(5, r) sums over features of the squares of: slopes and errors per draw, errors and slopes per feature in its
-    standard deviations, and the slope's direction, likewise"""
+    """(3, r) sums over features of the squares of: slopes and errors per draw, and slopes per feature in its standard
+    deviations"""
     said: Any
     """(r, g) what groups say along the slope"""
     direction: Any
     """(r, f) of the slope, of length 1 per draw, as slopes per feature"""
+    skew: Any
+    """(r, f) squared skewness of what groups say of each feature, where it is clear"""
 
     @classmethod
     def of(cls, slopes: Any, errors: Any, numbers: Any, sizes: Array, factor: Factor) -> Lengths:
@@ -48,13 +53,28 @@ class Lengths:
             steps, direction = along * std, along / std
         else:
             steps, direction = factor.steps(along), factor.unwhiten(along)
-        terms = slope, noise, errors * std, slopes * std, direction * std
-        squares = xp.stack([(each * each).sum(axis=1) for each in terms])
+        squares = xp.stack([(each * each).sum(axis=1) for each in (slope, noise, slopes * std)])
         said = (numbers @ steps[:, :, None])[:, :, 0]  # (Lᵀw)·v = w·(Lv)
-        return cls(slopes, factor, squares, said, direction)
+        return cls(slopes, errors, factor, squares, said, direction, clear_skewness(numbers, sizes))
 
-    def extra(self, quantile: Array, sizes: Array) -> Array:
-        """Variance (r,) to be added along the slope, so that intervals of so many standard errors hold."""
+    def half_width(self, quantile: Array, sizes: Array) -> Array:
+        """(r, f) half-widths of intervals of so many standard errors, (r,)."""
+        return quantile[:, None] * np.sqrt(on_host(self._widened(quantile, sizes)))
+
+    def radius(self, quantile: Array, sizes: Array) -> Array:
+        """(r,) L2 norm of half-widths in standard deviations of features."""
+        std = beside(self.errors, self.factor.std)
+        return quantile * np.sqrt(on_host((self._widened(quantile, sizes) * (std * std)).sum(axis=1)))
+
+    def _widened(self, quantile: Array, sizes: Array) -> Any:
+        """(r, f) squares of errors, so that intervals of so many of them hold."""
+        wider = beside(self.errors, widening(quantile))[:, None]
+        along = self.errors**2 + self._extra(quantile, sizes)[:, None] * self.direction**2
+        by_feature = (self.errors * (1 + wider * self.skew)) ** 2
+        return library(along).maximum(along, by_feature)
+
+    def _extra(self, quantile: Array, sizes: Array) -> Any:
+        """Variance (r,) to be added along the slope."""
         said = self.said if len(self.said) > FEW_ROWS else on_host(self.said)
-        inflation = skewness_inflation(on_host(skewness(said, sizes)), quantile)
-        return (inflation**2 - 1) * np.asarray(on_host(standard_error(said[:, :, None], sizes))[:, 0] ** 2)
+        inflation = 1 + beside(said, widening(quantile)) * skewness(said, sizes) ** 2
+        return beside(self.errors, (inflation**2 - 1) * standard_error(said[:, :, None], sizes)[:, 0] ** 2)
