@@ -421,6 +421,39 @@ class TestLeastSquares:
         with pytest.raises(sl.errors.InvalidArgument, match=message):
             sl.CLime(**settings)
 
+    @pytest.mark.slow
+    @pytest.mark.parametrize("d", [1, 4, 7])
+    @pytest.mark.parametrize(("name", "gain"), [("steep", 1.4), ("quick", 3.5)])
+    def test_are_left_out_where_groups_agree_better_without_most_of_them(self, name, gain, d):
+        """Curves do not follow a steep flank or a quick wave; evenly spread draws do better by themselves."""
+        v = np.linspace(1, 2, d) / np.linalg.norm(np.linspace(1, 2, d))
+        f = {"steep": known.Probit(8 * v, 2.0), "quick": known.Sine(3 * v, 0.3)}[name]
+        truth, rows = f.slopes(np.zeros(d), sl.Neighbourhood(1.0)), np.zeros((150, d))
+        e = sl.explain(f.values, rows, n_samples=1_024, draws="independent")
+        assert e.provenance.method == sl.CLime(curves=True)
+        error = np.linalg.norm(e.values - truth, axis=1)
+        assert (error <= e.radius).mean() >= 0.97
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("smoothlime.job.EVEN_TOGETHER", 0)  # no choice: what is fitted to more features
+            fitted = sl.explain(f.values, rows, n_samples=1_024, draws="independent")
+        always = np.linalg.norm(fitted.values - truth, axis=1)
+        assert gain * np.sqrt((error**2).mean()) < np.sqrt((always**2).mean())
+        assert gain * np.median(e.radius) < np.median(fitted.radius)
+
+    @pytest.mark.parametrize("n", [512, 1_024, 4_096])
+    def test_the_outputs_of_a_row_are_fitted_alike(self, n):
+        """Slopes of probabilities add up to zero, whichever curves are left out."""
+        weights = 2 * np.random.default_rng(0).normal(size=(3, 4))
+
+        def softmax(a):
+            score = np.exp(a @ weights - (a @ weights).max(axis=1, keepdims=True))
+            return score / score.sum(axis=1, keepdims=True)
+
+        rows = np.random.default_rng(1).normal(size=(20, 3))
+        each = sl.explain_outputs(softmax, rows, n_samples=n)
+        assert each["0"].provenance.method == sl.CLime(curves=True)
+        np.testing.assert_allclose(sum(e.values for e in each.values()), 0.0, atol=1e-12)
+
     def test_curves_need_aligned_draws(self):
         with pytest.raises(sl.errors.InvalidArgument, match="Use design='aligned'"):
             sl.explain(known.Sine(V).values, X, method=sl.CLime(curves=True), design="sobol")
