@@ -158,6 +158,7 @@ def test_few_samples_cannot_tell():
     found = sl.agreement(network(3, 0), np.zeros(3), sigma=1.5, n_samples=40)
     assert found.agrees == (None,)
     assert found.verdict.startswith("not enough samples to tell")
+    assert str(found).startswith("Not enough samples to tell: they may differ by ")
 
 
 def test_rows_that_repeat_and_full_neighbourhoods_are_fine():

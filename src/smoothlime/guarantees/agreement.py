@@ -65,8 +65,11 @@ class Agreement:
 
     def __str__(self) -> str:
         """The verdict, and how it was reached."""
+        verdict = self.verdict
+        is_known = verdict.startswith(("agree", "disagree"))
+        sentence = f"Gradients and predictions {verdict}" if is_known else f"{verdict[0].upper()}{verdict[1:]}"
         return (
-            f"Gradients and predictions {self.verdict}.\n"
+            f"{sentence}.\n"
             f"Paired test on {self.n_samples:,} shared draws per row, level {self.alpha:g}, margin"
             f" {100 * self.margin:.10g}% of the slope;"
             f" smallest p-value {max(float(self.p_value.min()), 1e-300):.2g} (approximate)."
