@@ -172,3 +172,14 @@ def test_a_picture_is_whole_or_not_there(folder, monkeypatch):
         assert "cannot be written: No space left on device" in done.output
         assert (folder / name).read_text() == "old"
     assert not list(folder.glob(".smoothlime-*"))
+
+
+@pytest.mark.parametrize(("option", "ending"), [("--out", "json"), ("--plot", "svg")])
+def test_what_is_read_is_not_written_over(folder, option, ending):
+    data = folder / f"rows.{ending}"
+    (folder / "rows.csv").rename(data)
+    arguments = ["bench", "bench_models:curved", "--data", str(data), "--path", str(folder), option, str(data)]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 2, done.output
+    assert f"{option} {str(data)!r} is a file that is read from" in done.output
+    assert data.read_text().startswith("age,debt,time")

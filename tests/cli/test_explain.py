@@ -311,3 +311,19 @@ def test_a_full_disk_is_no_traceback(folder):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 2, done.stderr
     assert done.stderr == "smoothlime: the result cannot be printed: No space left on device\n"
+
+
+@pytest.mark.parametrize("how", ["the table", "the background", "a link to it"])
+def test_what_is_read_is_not_written_over(folder, how):
+    import pandas as pd
+
+    pd.read_csv(folder / "rows.csv").to_parquet(folder / "rows.parquet")
+    before = (folder / "rows.parquet").read_bytes()
+    (folder / "link.parquet").symlink_to(folder / "rows.parquet")
+    out = folder / ("link.parquet" if how == "a link to it" else "rows.parquet")
+    more = ("--background", str(folder / "rows.parquet")) if how == "the background" else ()
+    table = "rows.csv" if how == "the background" else "rows.parquet"
+    done = explain(folder, "line", "-o", str(out), *more, table=table)
+    assert done.exit_code == 2, done.output
+    assert f"--out {str(out)!r} is a file that is read from, and would be lost; choose another name" in done.output
+    assert (folder / "rows.parquet").read_bytes() == before

@@ -113,8 +113,8 @@ def ask(
     return Asked(loaded, adapted, rows, around, target_of(target, adapted.outputs))
 
 
-def check_file(path: str | None, endings: tuple[str, ...], option: str) -> None:
-    """Refuse a file that could not be written: asked before the work, not after it."""
+def check_file(path: str | None, endings: tuple[str, ...], option: str, *, read: tuple[str | None, ...]) -> None:
+    """Refuse a file that could not be written, or that is itself read: asked before the work, not after it."""
     from ..io.files import check_writable
 
     if path is None:
@@ -123,6 +123,9 @@ def check_file(path: str | None, endings: tuple[str, ...], option: str) -> None:
         msg = f"{option} must end in {' or '.join(endings)}; got {path!r}"
         raise InvalidArgument(msg)
     check_writable(path)
+    if Path(path).exists() and any(each and Path(each).exists() and Path(each).samefile(path) for each in read):
+        msg = f"{option} {path!r} is a file that is read from, and would be lost; choose another name"
+        raise InvalidArgument(msg)
 
 
 def load_model(spec: str, path: str | None) -> Any:

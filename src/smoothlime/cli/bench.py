@@ -77,8 +77,8 @@ def command(
     from ..io.files import write_whole
     from ..plots.contest import as_text
 
-    check_file(out, (".json",), "--out")
-    check_file(plot, PICTURES, "--plot")
+    check_file(out, (".json",), "--out", read=(table, background))
+    check_file(plot, PICTURES, "--plot", read=(table, background))
     asked = ask(
         model, table, path=path, columns=columns, most=most, target=target, output=output, sigma=sigma,
         background=background, raw_units=raw_units, fixed=fixed,

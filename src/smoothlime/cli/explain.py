@@ -73,7 +73,7 @@ def command(
     from ..io.files import WRITERS
     from ..plots.text import made_by
 
-    check_file(out, tuple(WRITERS), "--out")
+    check_file(out, tuple(WRITERS), "--out", read=(table, background))
     asked = ask(
         model, table, path=path, columns=columns, most=most, target=target, output=output, sigma=sigma,
         background=background, raw_units=raw_units, fixed=fixed,
