@@ -1,6 +1,7 @@
 """`smoothlime bench`: which method and design suit one's own model."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -183,3 +184,18 @@ def test_what_is_read_is_not_written_over(folder, option, ending):
     assert done.exit_code == 2, done.output
     assert f"{option} {str(data)!r} is a file that is read from" in done.output
     assert data.read_text().startswith("age,debt,time")
+
+
+def test_files_are_written_before_a_table_that_cannot_be_printed(folder, monkeypatch):
+    monkeypatch.setattr("smoothlime.plots.contest.as_text", lambda _: 1 / 0)
+    done = bench(folder, "curved", *SMALL, "--method", "differences", "-o", str(folder / "found.json"))
+    assert isinstance(done.exception, ZeroDivisionError)
+    assert json.loads((folder / "found.json").read_text())["draws"] == [64, 256]
+
+
+def test_a_table_is_printed_in_a_narrow_code_page(folder):
+    command = [sys.executable, "-m", "smoothlime", "bench", "bench_models:curved", "--path", str(folder)]
+    command += ["--data", str(folder / "rows.csv"), *SMALL, "--method", "differences"]
+    done = subprocess.run(command, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "cp1252"})
+    assert done.returncode == 0, done.stderr
+    assert b"\xb5s each" in done.stdout  # µ is there, ≤ is not

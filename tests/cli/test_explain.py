@@ -523,3 +523,10 @@ def test_gaps_are_told_in_any_case_among_numbers_and_only_there(folder):
     np.testing.assert_array_equal(rows["a"], [np.nan, np.nan, 3.0])
     assert rows["b"].tolist()[0] == "none"
     assert rows["b"].isna().tolist() == [False, True, False]
+
+
+def test_a_program_without_a_console_explains_too(folder):
+    command = f"{sys.executable} -m smoothlime explain explained_models:line {folder}/rows.csv --path {folder} 2>&-"
+    done = subprocess.run(["sh", "-c", command], stdout=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 0
+    assert "debt" in done.stdout

@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 
@@ -71,3 +72,21 @@ def test_plan_names_the_options_that_are_missing():
         done = CliRunner().invoke(main, ["plan", "stein", *more])
         assert done.exit_code == 2
         assert f"smoothlime: {message}" in done.output
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["plan", "--help"], ["--version"]])
+def test_help_for_a_full_disk_is_no_traceback(arguments):
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "smoothlime", *arguments]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "smoothlime: the result cannot be printed: No space left on device\n"
+
+
+def test_a_narrow_code_page_replaces_what_it_lacks():
+    command = [sys.executable, "-m", "smoothlime", "plan", "stein", "--eps", "0.05", "--features", "3"]
+    command += ["--range", "0", "1"]
+    done = subprocess.run(
+        command, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "cp437:strict"}, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -90,13 +90,11 @@ def command(
             designs=designs, draws=_numbers(draws) or DRAWS, repeats=repeats, seed=seed,
             say=lambda text: click.echo(f"smoothlime: {text}", err=True),
         )  # fmt: skip
-    click.echo(as_text(found))
-    if out is not None:
+    if out is not None:  # before anything is printed, which may fail
         write_whole(Path(out), (json.dumps(found.to_dict(), indent=1) + "\n").encode())
-        click.echo(f"wrote {out}")
     if plot is not None:
         write_whole(Path(plot), _drawn(found, Path(plot).suffix.lower()[1:]))
-        click.echo(f"wrote {plot}")
+    click.echo("\n".join([as_text(found), *(f"wrote {each}" for each in (out, plot) if each is not None)]))
 
 
 def _numbers(text: str | None) -> tuple[int, ...]:
