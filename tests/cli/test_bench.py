@@ -111,6 +111,15 @@ def test_a_picture_is_drawn(folder):
     assert "model evaluations per row" in picture
 
 
+def test_a_picture_keeps_to_a_dark_style(folder):
+    import matplotlib.pyplot as plt
+
+    with plt.style.context("dark_background"):
+        done = bench(folder, "curved", *SMALL, "--method", "differences", "--plot", str(folder / "errors.png"))
+    assert done.exit_code == 0, done.output
+    assert plt.imread(folder / "errors.png")[0, 0].tolist() == [0.0, 0.0, 0.0, 1.0]
+
+
 def test_long_runs_are_announced(folder, monkeypatch):
     assert bench(folder, "curved", *SMALL, "--method", "differences").stderr == ""
     monkeypatch.setattr("smoothlime.benchmark.LONG", 0.0)

@@ -115,6 +115,6 @@ def _drawn(found: Benchmark, kind: str) -> bytes:
 
     pyplot: Any = require("matplotlib.pyplot", extra="plot", to="draw a benchmark")
     axes, stream = errors(found), BytesIO()
-    axes.figure.savefig(stream, format=kind, facecolor="white", dpi=150)  # type: ignore[union-attr]  # its own figure
+    axes.figure.savefig(stream, format=kind, dpi=150)  # type: ignore[union-attr]  # its own figure
     pyplot.close(axes.figure)
     return stream.getvalue()
