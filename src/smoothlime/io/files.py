@@ -40,13 +40,14 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
     """The path, if there is a folder for it, and nothing of that name or a file that may be written to."""
     target = _path(path)
     try:
-        is_folder, has_folder = target.is_dir(), target.parent.is_dir()
+        folder = _folder_of(target)
+        is_folder, has_folder = target.is_dir(), folder.is_dir()
         is_special = target.exists() and not target.is_file()
     except OSError as err:  # a name that is too long, say
         msg = f"{str(target)!r} cannot be written: {err.strerror or err}"
         raise UnwritableFile(msg) from err
     if not has_folder:
-        msg = f"{str(target)!r} cannot be written: there is no folder {str(target.parent)!r}. Create it first"
+        msg = f"{str(target)!r} cannot be written: there is no folder {str(folder)!r}. Create it first"
         raise UnwritableFile(msg)
     if is_folder:
         msg = f"{str(target)!r} cannot be written: it is a folder"
@@ -54,13 +55,27 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
     if is_special:  # it would be replaced by a file
         msg = f"{str(target)!r} cannot be written: it is no file but a pipe or a device"
         raise UnwritableFile(msg)
-    if not os.access(target.parent, os.W_OK):
-        msg = f"{str(target)!r} cannot be written: the folder {str(target.parent)!r} is read-only"
-        raise UnwritableFile(msg)
+    try:
+        _try_to_write(folder)
+    except OSError as err:
+        msg = f"{str(target)!r} cannot be written: {err.strerror or err} in the folder {str(folder)!r}"
+        raise UnwritableFile(msg) from err
     if target.exists() and not os.access(target, os.W_OK):
         msg = f"{str(target)!r} cannot be written: it is read-only"
         raise UnwritableFile(msg)
     return target
+
+
+def _folder_of(target: Path) -> Path:
+    """Where the file will be: beside what a link points to, there or not."""
+    return Path(os.path.realpath(target)).parent if target.is_symlink() else target.parent
+
+
+def _try_to_write(folder: Path) -> None:
+    """Make a file that goes at once: permissions do not tell all, of disks that are read-only say."""
+    import tempfile
+
+    tempfile.TemporaryFile(dir=folder).close()
 
 
 def load(path: str | os.PathLike[str]) -> Explanation:
