@@ -103,7 +103,7 @@ def test_what_the_truth_cannot_tell_is_not_told():
     coarse = contest([("clime", "iid")], (0.9961, 1.3, 0.05), off=0.01)
     cells = as_text(coarse).splitlines()[2].split("  ")
     assert [each.strip() for each in cells if each.strip()][2:8] == ["100%", "130%", "5%", "762", "> 1,024", "> 1,024"]
-    (line,) = [each for each in errors(fine).lines if each.get_label() == "below: too fine, from values"]
+    (line,) = [each for each in errors(fine).lines if each.get_label() == "too fine below, from predictions"]
     assert line.get_ydata()[0] == 0.02
     assert len(errors(contest([("clime", "iid")], (0.2, 0.1, 0.05), off=0.001)).lines) == 1  # far below all
 

@@ -112,11 +112,15 @@ def _name(method: str, design: str) -> str:
     return method if design == method else f"{method} {design}"
 
 
+def _kind(needs: str) -> str:
+    return "gradients" if needs == "gradients" else "predictions"
+
+
 def _against(found: Benchmark) -> list[str]:
     """What errors are measured against, and the bare model's speed."""
     lines = []
     for about in found.references:
-        kind = "gradients" if about.needs == "gradients" else "predictions"
+        kind = _kind(about.needs)
         if about.method == "exact":
             lines.append(f"from {kind}: against the closed form")
             continue
@@ -144,7 +148,7 @@ def errors(found: Benchmark, ax: Axes | None = None) -> Axes:
         style = STYLES.get(each.design, OTHER_STYLE)
         ax.plot(each.evaluations, each.errors, style, color=colour, ms=4, label=name)
     for needs, error in floors.items():
-        ax.axhline(error, color=FLOOR, linewidth=0.8, label=f"below: too fine, from {needs}")
+        ax.axhline(error, color=FLOOR, linewidth=0.8, label=f"too fine below, from {_kind(needs)}")
     ax.set(xscale="log", yscale="log", xlabel="model evaluations per row", ylabel="relative error, L2")
     ax.set_xticks(found.draws, [f"{n:,}" for n in found.draws])
     ax.minorticks_off()
