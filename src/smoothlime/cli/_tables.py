@@ -58,20 +58,13 @@ def load_tables(path: str, background: str | None, columns: tuple[str, ...] = ()
     """
     first = _read(path, columns)
     names = tuple(first) if isinstance(first, dict) else tuple(first.column_names)
-    if background is None:
-        rows = _frame(_typed([(path, first)])[0] if isinstance(first, dict) else first)
-        return Tables(rows, rows, names)
-    second = _read(background, names)
-    if isinstance(first, dict) and isinstance(second, dict):
-        # a column is one kind of thing: codes that are digits in one file may be words in the other
-        first, second = _typed([(path, first), (background, second)])
-        return Tables(_frame(first), _frame(second), names)
-    rows, scales = (
-        _frame(_typed([(name, read)])[0] if isinstance(read, dict) else read)
-        for name, read in ((path, first), (background, second))
-    )
-    _check_kinds(rows, scales, path, background)
-    return Tables(rows, scales, names)
+    files = [(path, first)] if background is None else [(path, first), (background, _read(background, names))]
+    # a column is one kind of thing: codes that are digits in one file may be words in the other
+    typed = iter(_typed([each for each in files if isinstance(each[1], dict)], names))
+    frames = [_frame(next(typed) if isinstance(read, dict) else read) for _, read in files]
+    if background is not None and not all(isinstance(read, dict) for _, read in files):
+        _check_kinds(frames[0], frames[1], path, background)
+    return Tables(frames[0], frames[-1], names)
 
 
 def _read(path: str, columns: tuple[str, ...]) -> Any:
@@ -217,10 +210,10 @@ def _is_empty(table: Any, j: int) -> bool:
     return bool(table.frame[:, j].is_null().all())
 
 
-def _typed(files: list[tuple[str, dict[str, list[str]]]]) -> list[dict[str, Any]]:
+def _typed(files: list[tuple[str, dict[str, list[str]]]], names: tuple[str, ...]) -> list[dict[str, Any]]:
     """The columns of each file, each column of one type in all of them; those that are nearly numbers are named."""
     found: list[dict[str, Any]] = [{} for _ in files]
-    for name in files[0][1]:
+    for name in names:
         cells = [cell for _, columns in files for cell in columns[name]]
         typed = _column(cells)
         if isinstance(typed, list):
