@@ -28,7 +28,8 @@ class Progress:
         self._label = label
         self._report: Report | None = progress if callable(progress) else None
         self._bar: Any = None
-        self._wanted = progress is True or (progress == "auto" and _is_watched())
+        is_heard = sys.stderr is not None  # programs without a console have none
+        self._wanted = is_heard and (progress is True or (progress == "auto" and _is_watched()))
         self._started = time.monotonic()
 
     def __enter__(self) -> Progress:

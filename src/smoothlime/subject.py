@@ -49,7 +49,8 @@ def take_up(
     if table is not None and isinstance(adapted, FunctionModel) and not isinstance(model, Model):
         adapted = adapted.for_rows_of_a_table()
     data = as_table(background, "background")
-    names = _feature_names(getattr(adapted, "feature_names", None), table, data, x.shape[1])
+    columns = data.names if data is not None else sigma.columns if isinstance(sigma, Neighbourhood) else None
+    names = _feature_names(getattr(adapted, "feature_names", None), table, columns, x.shape[1])
     neighbourhood = choose_neighbourhood(sigma, background, names)
     if table is not None:
         neighbourhood = neighbourhood.holding(table.not_numeric, names)
@@ -119,9 +120,9 @@ def choose_neighbourhood(sigma: Any, background: Any, names: tuple[str, ...]) ->
 
 
 def _feature_names(
-    of_model: tuple[str, ...] | None, rows: Table | None, background: Table | None, d: int
+    of_model: tuple[str, ...] | None, rows: Table | None, of_spread: tuple[str, ...] | None, d: int
 ) -> tuple[str, ...]:
-    """Names from the model or from the columns of X; where both have them they must agree, order included."""
+    """Names from the model or from the columns of X, which must agree, order included; else from what gives scales."""
     of_rows = None if rows is None else rows.names
     if of_model is not None and len(of_model) != d:
         what = "lose a column" if d < len(of_model) else "gain a column, the label perhaps"
@@ -137,6 +138,6 @@ def _feature_names(
         )
         raise InvalidArgument(msg)
     found = of_model or of_rows
-    if found is None and background is not None and len(background.names) == d:
-        found = background.names
+    if found is None and of_spread is not None and len(of_spread) == d:
+        found = of_spread
     return check_names(found, d)

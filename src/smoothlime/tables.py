@@ -165,16 +165,26 @@ def _labels(value: Any) -> tuple[str, ...] | None:
 
 
 def _dense(frame: Any) -> Any:
-    """The frame with sparse columns of pandas in full: narwhals knows neither their type nor their numbers."""
+    """The frame with sparse columns of pandas in full, its decimals as floats: narwhals takes neither for numbers."""
     import narwhals as nw
 
-    unknown = [name for name, dtype in frame.schema.items() if dtype == nw.Unknown]
+    unknown = [name for name, dtype in frame.schema.items() if dtype in (nw.Unknown, nw.Object)]
     if not (unknown and frame.implementation.is_pandas()):
         return frame
     native = frame.to_native()
-    types = {name: native[name].dtype for name in unknown}
-    full = {name: dtype.subtype for name, dtype in types.items() if type(dtype).__name__ == "SparseDtype"}
-    return nw.from_native(native.astype(full), eager_only=True) if full else frame
+    full = {name: native[name].dtype.subtype for name in unknown if type(native[name].dtype).__name__ == "SparseDtype"}
+    decimals = [name for name in unknown if name not in full and _holds_decimals(native[name])]
+    if not (full or decimals):
+        return frame
+    native = native.fillna(dict.fromkeys(decimals, np.nan)) if decimals else native  # pandas.NA is no float
+    return nw.from_native(native.astype(full | dict.fromkeys(decimals, np.float64)), eager_only=True)
+
+
+def _holds_decimals(column: Any) -> bool:
+    """Whether a column of pandas holds decimals alone, as those of a database do, and gaps."""
+    from pandas.api.types import infer_dtype
+
+    return str(infer_dtype(column, skipna=True)) == "decimal"
 
 
 def _noted_as_floats(arrow: Any, moved: list[str]) -> Any:

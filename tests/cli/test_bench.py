@@ -1,6 +1,7 @@
 """`smoothlime bench`: which method and design suit one's own model."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -110,6 +111,15 @@ def test_a_picture_is_drawn(folder):
     assert "model evaluations per row" in picture
 
 
+def test_a_picture_keeps_to_a_dark_style(folder):
+    import matplotlib.pyplot as plt
+
+    with plt.style.context("dark_background"):
+        done = bench(folder, "curved", *SMALL, "--method", "differences", "--plot", str(folder / "errors.png"))
+    assert done.exit_code == 0, done.output
+    assert plt.imread(folder / "errors.png")[0, 0].tolist() == [0.0, 0.0, 0.0, 1.0]
+
+
 def test_long_runs_are_announced(folder, monkeypatch):
     assert bench(folder, "curved", *SMALL, "--method", "differences").stderr == ""
     monkeypatch.setattr("smoothlime.benchmark.LONG", 0.0)
@@ -172,3 +182,29 @@ def test_a_picture_is_whole_or_not_there(folder, monkeypatch):
         assert "cannot be written: No space left on device" in done.output
         assert (folder / name).read_text() == "old"
     assert not list(folder.glob(".smoothlime-*"))
+
+
+@pytest.mark.parametrize(("option", "ending"), [("--out", "json"), ("--plot", "svg")])
+def test_what_is_read_is_not_written_over(folder, option, ending):
+    data = folder / f"rows.{ending}"
+    (folder / "rows.csv").rename(data)
+    arguments = ["bench", "bench_models:curved", "--data", str(data), "--path", str(folder), option, str(data)]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 2, done.output
+    assert f"{option} {str(data)!r} is a file that is read from" in done.output
+    assert data.read_text().startswith("age,debt,time")
+
+
+def test_files_are_written_before_a_table_that_cannot_be_printed(folder, monkeypatch):
+    monkeypatch.setattr("smoothlime.plots.contest.as_text", lambda _: 1 / 0)
+    done = bench(folder, "curved", *SMALL, "--method", "differences", "-o", str(folder / "found.json"))
+    assert isinstance(done.exception, ZeroDivisionError)
+    assert json.loads((folder / "found.json").read_text())["draws"] == [64, 256]
+
+
+def test_a_table_is_printed_in_a_narrow_code_page(folder):
+    command = [sys.executable, "-m", "smoothlime", "bench", "bench_models:curved", "--path", str(folder)]
+    command += ["--data", str(folder / "rows.csv"), *SMALL, "--method", "differences"]
+    done = subprocess.run(command, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "cp1252"})
+    assert done.returncode == 0, done.stderr
+    assert b"\xb5s each" in done.stdout  # µ is there, ≤ is not

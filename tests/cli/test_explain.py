@@ -69,6 +69,7 @@ def test_a_mixed_table_keeps_its_text(folder):
     e = sl.load(out)
     np.testing.assert_allclose(e.values, [[2, -1, np.nan]] * 3, atol=1e-9)
     assert e.neighbourhood.fixed == ("city",)
+    assert done.output == f"wrote {out}: 3 rows, clime, 256 aligned draws per row, seed 0; held fixed: city\n"
 
 
 def test_parquet_tables_are_read(folder):
@@ -116,9 +117,25 @@ def test_rows_that_do_not_converge_are_named(folder):
     done = explain(folder, "wave", "--max-samples", "256", "--raw-units", "--sigma", "1", "-o", str(out))
     assert done.exit_code == 0
     assert "smoothlime: 3 of 3 rows did not reach the tolerance for 'output' within 256 draws" in done.stderr
-    assert "Raise --max-samples, --rtol or atol" in done.stderr
+    assert "Raise --max-samples or --rtol" in done.stderr
     assert "3 did not reach the tolerance" in done.stdout
     assert not sl.load(out).converged.any()
+
+
+def _write_other_formats(folder):
+    """Files that are no CSV files with a header, or hardly."""
+    import gzip
+
+    import pyarrow as pa
+    from pyarrow import feather, parquet
+
+    (folder / "index.csv").write_text(",age,debt\n0,1,2\n1,3,5\n")
+    (folder / "comma.csv").write_text("age,debt,\n1,2,\n3,5,\n")
+    (folder / "rows.csv.gz").write_bytes(gzip.compress(b"age,debt\n1,2\n3,5\n"))
+    (folder / "wide.csv").write_text("age,debt\n1,2\n3,5\n", encoding="utf-16")
+    np.save(folder / "rows.npy", np.eye(2))
+    feather.write_feather(pa.table({"a": [1.0, 2.0]}), folder / "rows.feather")
+    parquet.write_table(pa.table([[1.0, 2.0], [3.0, 4.0]], names=["a", "a"]), folder / "twice.parquet")
 
 
 def _close(path, monkeypatch):
@@ -146,8 +163,29 @@ def _close(path, monkeypatch):
         (("--background", "few.csv"), "rows.csv", "--background 'few.csv' has one row"),
         ((), "semicolons.csv", "has ';' between its columns; save it with commas"),
         ((), "tabs.csv", r"has '\t' between its columns"),
-        ((), "closed.csv", "cannot be read as CSV: Permission denied"),
-        (("--columns", ","), "rows.csv", "--columns must be names separated by commas; got ','"),
+        ((), "closed.csv", "closed.csv' cannot be read: Permission denied"),
+        (
+            ("--columns", ","),
+            "rows.csv",
+            "--columns must be names separated by commas, in double quotes where they hold one; got ','",
+        ),
+        (
+            ("--columns", ""),
+            "rows.csv",
+            "--columns must be names separated by commas, in double quotes where they hold one; got ''",
+        ),
+        (("--fixed", ""), "rows.csv", "--fixed must be names separated by commas"),
+        ((), "index.csv", "index.csv' has no name for column 0 in its header; is it an index, or a comma too many?"),
+        ((), "comma.csv", "comma.csv' has no name for column 2, the last, in its header"),
+        (
+            (),
+            "rows.csv.gz",
+            "rows.csv.gz' is compressed with gzip; save it as Parquet, or as CSV in UTF-8, which are read",
+        ),
+        ((), "rows.npy", "rows.npy' is an array of NumPy"),
+        ((), "rows.feather", "rows.feather' is a Feather file"),
+        ((), "wide.csv", "wide.csv' is text in UTF-16"),
+        ((), "twice.parquet", "twice.parquet' has two columns named 'a'"),
         ((), ".", "is a folder; give a file in it"),
         ((), "a" * 5_000, "there is no file"),
         ((), "twice.csv", "has two columns named 'a'"),
@@ -159,6 +197,7 @@ def test_bad_input_is_named(folder, more, table, message, monkeypatch):
     (folder / "one.csv").write_text("a,b\n1,2\n")
     (folder / "twice.csv").write_text("a,a\n1,2\n3,4\n")
     (folder / "binary.csv").write_bytes(b"a,b\n\xff\xfe,2\n")
+    _write_other_formats(folder)
     (folder / "semicolons.csv").write_text("a;b\n1;2\n3;4\n")
     (folder / "few.csv").write_text("age,debt\n1,2\n")
     (folder / "tabs.csv").write_text("a\tb\n1\t2\n3\t4\n")
@@ -181,7 +220,7 @@ def test_as_a_process(folder):
 
 
 def test_cells_reach_the_model_as_what_they_are(folder):
-    from smoothlime.cli._inputs import load_table
+    from smoothlime.cli._tables import load_tables
 
     lines = [
         "whole,gappy,half,yes,code,long,under,text,spaced",
@@ -189,7 +228,7 @@ def test_cells_reach_the_model_as_what_they_are(folder):
         "2,,1e3,false,012,9007199254740995,3_4,,4 ",
     ]
     (folder / "typed.csv").write_text("\n".join(lines) + "\n")
-    table = load_table(str(folder / "typed.csv"))
+    table = load_tables(str(folder / "typed.csv"), None).rows
     assert table["whole"].dtype == np.int64
     assert table["gappy"].tolist()[0] == 1.0
     assert np.isnan(table["gappy"][1])
@@ -286,14 +325,14 @@ def test_long_digits_are_text_and_endings_may_be_capital(folder):
     import pyarrow as pa
     from pyarrow import parquet
 
-    from smoothlime.cli._inputs import load_table
+    from smoothlime.cli._tables import load_tables
 
     (folder / "long.csv").write_text(f"a,b\n1,{'9' * 5_000}\n2,3\n")
-    assert load_table(str(folder / "long.csv"))["b"].tolist()[1] == "3"
+    assert load_tables(str(folder / "long.csv"), None).rows["b"].tolist()[1] == "3"
     (folder / "just.csv").write_text("a\n9007199254740993\n1\n")  # 2⁵³ + 1, which is 2⁵³ as float64
-    assert load_table(str(folder / "just.csv"))["a"].tolist() == ["9007199254740993", "1"]
+    assert load_tables(str(folder / "just.csv"), None).rows["a"].tolist() == ["9007199254740993", "1"]
     parquet.write_table(pa.table({"a": [1.0, 2.0]}), folder / "ROWS.PARQUET")
-    assert load_table(str(folder / "ROWS.PARQUET"))["a"].tolist() == [1.0, 2.0]
+    assert load_tables(str(folder / "ROWS.PARQUET"), None).rows["a"].tolist() == [1.0, 2.0]
 
 
 def test_a_full_disk_is_no_traceback(folder):
@@ -311,3 +350,183 @@ def test_a_full_disk_is_no_traceback(folder):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 2, done.stderr
     assert done.stderr == "smoothlime: the result cannot be printed: No space left on device\n"
+
+
+@pytest.mark.parametrize("how", ["the table", "the background", "a link to it"])
+def test_what_is_read_is_not_written_over(folder, how):
+    import pandas as pd
+
+    pd.read_csv(folder / "rows.csv").to_parquet(folder / "rows.parquet")
+    before = (folder / "rows.parquet").read_bytes()
+    (folder / "link.parquet").symlink_to(folder / "rows.parquet")
+    out = folder / ("link.parquet" if how == "a link to it" else "rows.parquet")
+    more = ("--background", str(folder / "rows.parquet")) if how == "the background" else ()
+    table = "rows.csv" if how == "the background" else "rows.parquet"
+    done = explain(folder, "line", "-o", str(out), *more, table=table)
+    assert done.exit_code == 2, done.output
+    assert f"--out {str(out)!r} is a file that is read from, and would be lost; choose another name" in done.output
+    assert (folder / "rows.parquet").read_bytes() == before
+
+
+def test_an_unnamed_column_may_be_left_out(folder):
+    (folder / "index.csv").write_text(",age,debt,\n0,1,2,\n1,3,5,\n")
+    done = explain(folder, "line", "--columns", "age,debt", table="index.csv")
+    assert done.exit_code == 0, done.output
+
+
+def test_columns_may_have_commas_in_their_names_and_long_cells(folder):
+    long = "x" * 200_000  # the csv module stops at 131,072 by itself
+    (folder / "odd.csv").write_text(f'"debt, total",age,note\n1,2,{long}\n3,5,{long}\n2,8,{long}\n')
+    out = folder / "e.json"
+    done = explain(folder, "line", "--columns", '"debt, total", age', "--fixed", "age", "-o", str(out), table="odd.csv")
+    assert done.exit_code == 0, done.output
+    assert sl.load(out).feature_names == ("debt, total", "age")
+    assert sl.load(out).neighbourhood.fixed == ("age",)
+
+
+def test_a_table_may_come_through_a_pipe(folder):
+    model = ["explain", "explained_models:line", "/dev/stdin", "--path", str(folder)]
+    done = subprocess.run(
+        [sys.executable, "-m", "smoothlime", *model], input="age,debt\n1,2\n3,5\n", capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "debt" in done.stdout
+
+
+class TestWithoutDataFrames:
+    @pytest.fixture(autouse=True)
+    def without_libraries(self, monkeypatch):
+        monkeypatch.setattr("smoothlime.cli._tables._library", lambda: None)
+
+    def test_columns_keep_their_names(self, folder):
+        out = folder / "e.json"
+        done = explain(folder, "line", "--fixed", "debt", "-o", str(out))
+        assert done.exit_code == 0, done.output
+        assert sl.load(out).feature_names == ("age", "debt")
+        assert sl.load(out).neighbourhood.fixed == ("debt",)
+        raw = explain(folder, "line", "--raw-units", "-o", str(out))
+        assert raw.exit_code == 0, raw.output
+        assert sl.load(out).feature_names == ("age", "debt")
+
+    def test_a_background_is_matched_by_name(self, folder):
+        (folder / "background.csv").write_text("debt,age\n0,0\n0,20\n4,20\n")
+        out = folder / "e.json"
+        done = explain(folder, "line", "--background", str(folder / "background.csv"), "--sigma", "1", "-o", str(out))
+        assert done.exit_code == 0, done.output
+        np.testing.assert_allclose(sl.load(out).std, [np.std([0, 20, 20], ddof=1), np.std([0, 0, 4], ddof=1)])
+
+    def test_columns_are_those_of_the_model(self, folder):
+        (folder / "named_models.py").write_text(
+            "import smoothlime as sl\n"
+            "named = sl.from_functions(values=lambda a: a[:, 0], feature_names=['debt', 'age'])\n"
+        )
+        arguments = ["explain", "named_models:named", str(folder / "rows.csv"), "--path", str(folder)]
+        done = CliRunner().invoke(main, arguments)
+        assert done.exit_code == 2, done.output
+        assert "'age', 'debt'" in done.output
+        assert CliRunner().invoke(main, [*arguments, "--columns", "debt,age"]).exit_code == 0
+
+    def test_text_is_refused(self, folder):
+        done = explain(folder, "line", table="mixed.csv")
+        assert done.exit_code == 2
+        assert "column 'city' holds text; install pandas or polars to keep it" in done.output
+
+
+def test_a_column_has_one_type_in_both_files(folder):
+    from smoothlime.cli._tables import load_tables
+
+    (folder / "codes.csv").write_text("a,code\n1,10\n2,20\n")
+    (folder / "all.csv").write_text("code,a\n10,1\nB7,2\n,3\n")
+    both = load_tables(str(folder / "codes.csv"), str(folder / "all.csv"))
+    assert both.rows["code"].tolist() == ["10", "20"]
+    assert both.scales["code"].tolist()[:2] == ["10", "B7"]
+    assert both.scales["a"].tolist() == [1, 2, 3]
+
+
+def test_a_column_of_different_types_in_two_files_is_refused(folder):
+    import pandas as pd
+
+    pd.DataFrame({"age": [1.0, 2.0], "debt": ["x", "y"]}).to_parquet(folder / "typed.parquet")
+    done = explain(folder, "line", "--background", str(folder / "typed.parquet"))
+    assert done.exit_code == 2, done.output
+    assert "column 'debt' holds numbers in " in done.output
+    assert "but no numbers in --background" in done.output
+    pd.DataFrame({"age": [1.0, 2.0], "debt": [None, None]}).to_parquet(folder / "gaps.parquet")
+    done = explain(folder, "line", "--background", str(folder / "gaps.parquet"))
+    assert done.exit_code == 0, done.output  # nothing speaks against numbers there
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_an_index_of_pandas_is_a_column_only_where_it_is_named(folder, library, monkeypatch):
+    import pandas as pd
+
+    from smoothlime.cli._tables import load_tables
+    from smoothlime.tables import as_table
+
+    monkeypatch.setattr("smoothlime.cli._tables._library", lambda: library)
+    frame = pd.DataFrame({"idx": [7, 2, 4], "a": [1.0, 2.0, 3.0]})
+    frame.set_index("idx").to_parquet(folder / "named.parquet")
+    frame[["a"]].iloc[[2, 0, 1]].to_parquet(folder / "unnamed.parquet")
+    for name in ("named", "unnamed"):
+        assert as_table(load_tables(str(folder / f"{name}.parquet"), None).rows).names == ("a",)
+    asked = load_tables(str(folder / "named.parquet"), None, ("idx", "a"))
+    assert as_table(asked.rows).numbers().tolist() == [[7.0, 1.0], [2.0, 2.0], [4.0, 3.0]]
+    assert asked.names == ("idx", "a")
+
+
+def test_the_name_of_a_folder_is_no_column(folder):
+    import pandas as pd
+
+    from smoothlime.cli._tables import load_tables
+
+    (folder / "year=2020").mkdir()
+    pd.DataFrame({"a": [1.0, 2.0]}).to_parquet(folder / "year=2020" / "rows.parquet")
+    assert load_tables(str(folder / "year=2020" / "rows.parquet"), None).names == ("a",)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_decimals_are_numbers(folder, library, monkeypatch):
+    from decimal import Decimal
+
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    from smoothlime.cli._tables import load_tables
+    from smoothlime.tables import as_table
+
+    monkeypatch.setattr("smoothlime.cli._tables._library", lambda: library)
+    cells = pa.array([Decimal("1.25"), None], pa.decimal128(5, 2))
+    parquet.write_table(pa.table({"a": cells, "b": [1.0, 2.0]}), folder / "decimals.parquet")
+    table = as_table(load_tables(str(folder / "decimals.parquet"), None).rows)
+    assert table.is_numeric.tolist() == [True, True]
+    np.testing.assert_array_equal(table.numbers(), [[1.25, 1.0], [np.nan, 2.0]])
+
+
+def test_a_cell_that_makes_a_column_text_is_named(folder):
+    (folder / "odd.csv").write_text("age,debt,zip,level\n1,2,02139,none\n3,1;5,10001,n/a\n2,8,94110,high\n")
+    (folder / "framed.py").write_text("def model(frame):\n    return 3 * frame['age'].to_numpy()\n")
+    out = folder / "e.json"
+    arguments = ["explain", "framed:model", str(folder / "odd.csv"), "--path", str(folder), "-o", str(out)]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 0, done.output
+    assert done.stderr == (
+        "smoothlime: column 'debt' is taken as text and held fixed: 2 of 3 cells are numbers, but '1;5' at row 1 of"
+        f" {str(folder / 'odd.csv')!r} is none. Mend or empty that cell for slopes of 'debt'\n"
+    )
+
+
+def test_gaps_are_told_in_any_case_among_numbers_and_only_there(folder):
+    from smoothlime.cli._tables import load_tables
+
+    (folder / "gaps.csv").write_text("a,b\nn/a,none\nNONE,NA\n3,high\n")
+    rows = load_tables(str(folder / "gaps.csv"), None).rows
+    np.testing.assert_array_equal(rows["a"], [np.nan, np.nan, 3.0])
+    assert rows["b"].tolist()[0] == "none"
+    assert rows["b"].isna().tolist() == [False, True, False]
+
+
+def test_a_program_without_a_console_explains_too(folder):
+    command = f"{sys.executable} -m smoothlime explain explained_models:line {folder}/rows.csv --path {folder} 2>&-"
+    done = subprocess.run(["sh", "-c", command], stdout=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 0
+    assert "debt" in done.stdout

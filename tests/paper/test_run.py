@@ -118,6 +118,9 @@ def test_a_damaged_file_in_the_store_is_made_again(study, tmp_path):
     for damage in ('{"a":', "[]", "null", "{}", '{"name": "other", "made": {}}'):
         path.write_text(damage)
         assert kept.keep("thing", lambda: {"a": 2}) == {"a": 2}
+    path.write_text(path.read_text().replace('{"a": 2}', "{}"))
+    assert kept.keep("thing", lambda: {"a": 3}) == {"a": 3}
+    assert kept.keep("thing", lambda: {"a": 4}) == {"a": 3}
 
 
 def test_a_store_that_cannot_be_written_is_an_error(study, tmp_path):

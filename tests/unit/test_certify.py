@@ -449,3 +449,10 @@ def test_a_confidence_next_to_nothing_gives_a_number():
     at = np.array([each.bound(0.1)[0] for each in found])
     assert np.isfinite(at).all()
     assert (np.diff(at) >= 0).all()
+
+
+def test_the_papers_constant_is_called_too_small_only_where_it_is():
+    for bound, is_named in ((0.5, True), (2.0, False)):  # from the gradient; and from the range, which promises more
+        said = str(sl.certify(None, [[0.0, 0.0]], sigma=1.0, output_range=(0, 1), gradient_bound=bound))
+        assert ("The paper's constant, 0.25, is too small" in said) is is_named
+        assert ("The paper's constant" in said) is is_named

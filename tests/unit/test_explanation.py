@@ -389,6 +389,16 @@ class TestPlot:
         pyplot.close(figure)
 
 
+def test_progress_is_silent_where_there_is_no_console(monkeypatch):
+    from smoothlime import _progress
+
+    monkeypatch.setattr(_progress, "SHOW_AFTER", -1.0)
+    monkeypatch.setattr("sys.stderr", None)
+    for progress in ("auto", True):
+        with _progress.Progress(progress, 10) as watch:
+            watch.advance(10)
+
+
 def test_progress_is_reported_to_a_callable_and_adds_up():
     seen = []
     explain(progress=lambda done, total: seen.append((done, total)), batch_size=100)

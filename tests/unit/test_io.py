@@ -432,6 +432,17 @@ def test_a_file_that_is_read_only_stays(tmp_path, monkeypatch):
     assert path.read_text() == "old"
 
 
+def test_where_a_file_cannot_go_is_told_before_the_work(tmp_path):
+    (tmp_path / "link.json").symlink_to(tmp_path / "nowhere" / "file.json")
+    with pytest.raises(errors.UnwritableFile, match=r"link\.json' cannot be written: there is no folder '.*nowhere'"):
+        files.check_writable(tmp_path / "link.json")
+    assert os.path.isdir("/proc")
+    with pytest.raises(errors.UnwritableFile, match=r"'/proc/e\.json' cannot be written: .* in the folder '/proc'"):
+        files.check_writable("/proc/e.json")  # where root has all permissions
+    assert files.check_writable(tmp_path / "e.json") == tmp_path / "e.json"
+    assert os.listdir(tmp_path) == ["link.json"]
+
+
 def test_a_name_too_long_for_a_file_is_named():
     with pytest.raises(errors.UnreadableFile, match="cannot be read: File name too long"):
         sl.load("a" * 5_000 + ".json")

@@ -173,3 +173,14 @@ def test_fixed_features_are_positions_or_names():
 def test_names_must_be_as_many_as_scales():
     with pytest.raises(InvalidArgument, match="columns has 1 names for 2 features"):
         Neighbourhood(scale=[1.0, 2.0], columns=["a"])
+
+
+def test_rows_without_names_have_those_of_the_neighbourhood():
+    import pandas as pd
+
+    import smoothlime as sl
+
+    around = Neighbourhood.from_data(pd.DataFrame({"age": [1.0, 2.0], "debt": [5.0, 9.0]}), fixed=["debt"])
+    e = sl.explain(lambda a: a @ [2.0, 1.0], [[1.0, 6.0]], sigma=around)
+    assert e.feature_names == ("age", "debt")
+    np.testing.assert_allclose(e.values, [[2.0, np.nan]], atol=1e-9)

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import smoothlime as sl
-from smoothlime.benchmark import Benchmark, Contender
-from smoothlime.plots.contest import COLOURS, STYLES, errors
+from smoothlime.benchmark import Benchmark, Contender, Reference
+from smoothlime.plots.contest import COLOURS, STYLES, as_text, errors
 
 
 @pytest.fixture(autouse=True)
@@ -59,15 +59,15 @@ def test_bars_show_all_their_text_in_other_sizes_and_in_axes_that_were_given(siz
         assert beyond(explain(6, 32, output="a name of several words, and long").plot(ax=axes)) == set()
 
 
-def contest(pairs):
+def contest(pairs, measured=None, off=0.0):
     draws = (64, 256, 1_024)
-    measured = tuple(
-        Contender(method, design, "values", draws, draws, (0.1 / (i + 1), 0.05, 0.02 / (i + 1)), 1e-6, 1.0)
+    found = tuple(
+        Contender(method, design, "values", draws, draws, measured or (0.1 / (i + 1), 0.05, 0.02 / (i + 1)), 1e-6, 1.0)
         for i, (method, design) in enumerate(pairs)
     )
     return Benchmark(
-        measured, left_out=(), references=(), bare_seconds={}, draws=draws, output="output", rows=1, features=3,
-        repeats=2, seed=0, versions={},
+        found, left_out=(), references=(Reference("values", "differences", "differences", 16_384, off),),
+        bare_seconds={}, draws=draws, output="output", rows=1, features=3, repeats=2, seed=0, versions={},
     )  # fmt: skip
 
 
@@ -82,3 +82,41 @@ def test_the_legend_of_a_benchmark_lies_beside_its_curves_and_in_the_figure(most
     whole = axes.figure.bbox
     assert whole.x0 <= legend.x0 < legend.x1 <= whole.x1
     assert whole.y0 <= legend.y0 < legend.y1 <= whole.y1
+
+
+@pytest.mark.parametrize("measured", [(0.048, 0.034, 0.022), (0.03, 0.03, 0.03), (1.3, 0.02, 1e-9), (0.02, 0.02, 0.02)])
+def test_errors_can_be_read_off_the_axis(measured):
+    axes = errors(contest([("clime", "iid")], measured))
+    axes.figure.canvas.draw()
+    low, high = axes.get_ylim()
+    ticks = zip(axes.get_yticks(), axes.get_yticklabels(), strict=True)
+    labels = [label.get_text() for tick, label in ticks if low <= tick <= high]
+    assert len(labels) >= (1 if measured[0] == 0.02 else 2)
+    assert all(label.endswith("%") for label in labels)
+    assert low < min(measured) <= max(measured) < high
+
+
+def test_what_the_truth_cannot_tell_is_not_told():
+    fine = contest([("clime", "iid")], (0.2, 0.02, 0.004), off=0.01)
+    cells = as_text(fine).splitlines()[2].split("  ")
+    assert [each.strip() for each in cells if each.strip()][2:8] == ["20%", "2%", "≤ 2%", "97", "201", "too fine"]
+    coarse = contest([("clime", "iid")], (0.9961, 1.3, 0.05), off=0.01)
+    cells = as_text(coarse).splitlines()[2].split("  ")
+    assert [each.strip() for each in cells if each.strip()][2:8] == ["100%", "130%", "5%", "762", "> 1,024", "> 1,024"]
+    (line,) = [each for each in errors(fine).lines if each.get_label() == "too fine below, from predictions"]
+    assert line.get_ydata()[0] == 0.02
+    assert len(errors(contest([("clime", "iid")], (0.2, 0.1, 0.05), off=0.001)).lines) == 1  # far below all
+
+
+def test_ink_is_seen_on_dark_styles():
+    from matplotlib.colors import to_hex
+
+    with plt.style.context("dark_background"):
+        axes = explain(3, 1).plot()
+        assert {to_hex(line.get_markeredgecolor()) for line in axes.lines} == {"#ffffff"}
+        slopes, fidelity = sl.sigma_path(lambda a: np.sin(a[:, 0]), [0.1], [0.1, 0.3], method="clime").plot()
+        assert to_hex(slopes.lines[0].get_color()) == "#ffffff"
+        assert to_hex(slopes.texts[-1].get_color()) == "#ffffff"
+        assert to_hex(fidelity.lines[-1].get_color()) == "#ffffff"
+        drawn = errors(contest([("controlled", "differences")]))
+        assert to_hex(drawn.lines[0].get_color()) == "#ffffff"

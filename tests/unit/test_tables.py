@@ -456,3 +456,21 @@ class TestNames:
 def test_arrays_are_no_tables():
     for each in (np.ones((2, 2)), [[1.0]], (1.0, 2.0)):
         assert as_table(each) is None
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_decimals_are_numbers_in_every_library(library):
+    from decimal import Decimal
+
+    gap = pd.NA if library == "pandas" else None
+    cells = {"price": [Decimal("1.5"), gap, Decimal("2.25")], "b": [1.0, 2.0, 3.0]}
+    frame = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}[library](cells)
+    np.testing.assert_array_equal(as_table(frame).numbers(), [[1.5, 1.0], [np.nan, 2.0], [2.25, 3.0]])
+    whole = pl.DataFrame(cells)[[0, 2]] if library == "polars" else frame.take([0, 2])
+    np.testing.assert_allclose(sl.explain(lambda a: np.asarray(a) @ [2.0, 1.0], whole).values, [[2, 1]] * 2, atol=1e-9)
+
+
+def test_objects_of_other_kinds_stay_what_they_are():
+    frame = pd.DataFrame({"a": [1.0, 2.0], "both": [1, "x"]}, dtype=object)
+    frame["a"] = frame["a"].astype(float)
+    assert as_table(frame).not_numeric == ("both",)

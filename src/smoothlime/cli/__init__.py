@@ -5,8 +5,10 @@ Our own errors are printed as they are and end with status 2; anything else is a
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import importlib
+import os
 import sys
 from typing import Any
 
@@ -35,6 +37,20 @@ class _Commands(click.Group):
         command: click.Command = module.command
         return command
 
+    def main(self, *args: Any, **settings: Any) -> Any:
+        """Run a command, or print help; text that an output cannot hold is replaced, and a full one is no traceback."""
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="replace")  # code pages of eight bits have no σ
+        try:
+            return super().main(*args, **settings)
+        except OSError as err:
+            if err.errno not in FULL:
+                raise
+            _forget_output()
+            click.echo(f"smoothlime: the result cannot be printed: {err.strerror}", err=True)
+            sys.exit(2)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
@@ -43,11 +59,12 @@ class _Commands(click.Group):
             said = str(err) if command is None else as_typed(str(err), command)
             click.echo(f"smoothlime: {said}", err=True)
             sys.exit(2)
-        except OSError as err:
-            if err.errno not in FULL:
-                raise
-            click.echo(f"smoothlime: the result cannot be printed: {err.strerror}", err=True)
-            sys.exit(2)
+
+
+def _forget_output() -> None:
+    """Give up what is still waiting to be printed: Python would try once more at its end, and fail again."""
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

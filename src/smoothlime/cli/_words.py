@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import click
 
 UNMISTAKABLE = ("eps", "rtol")
 """Arguments that are no words of English, as are all with an underscore: they are meant wherever they stand."""
+
+QUOTED = r"""(?<!\w)'(?:[^'\\]|\\.)*'|(?<!\w)"(?:[^"\\]|\\.)*\""""
+"""Names of the user's own, of files and of columns: they stay as they are. An apostrophe follows a letter."""
+
+ADVICE = (
+    (r"max_samples, rtol or atol", "max_samples or rtol"),
+    (r"Select the model's columns in its order: X\[.*\]", "Name the model's columns in its order with --columns"),
+    (r"in fixed: Neighbourhood\(\.\.\., fixed=\[.*\]\)", "in `fixed`"),
+    (r"`agreement` says more", "`smoothlime check` says more"),
+)
+"""What can be done in Python alone, and what to do instead."""
 
 
 def as_typed(message: str, command: click.Command) -> str:
@@ -20,12 +32,22 @@ def as_typed(message: str, command: click.Command) -> str:
     options = _options(command)
     if not options:
         return message
+    for python, here in ADVICE:
+        message = re.sub(python, here, message)
     names = "|".join(sorted(options, key=len, reverse=True))
     with_value = rf"(?<![\w.-])({names})=(?:'([^']*)'|\(([^()]*)\)|([\w.+-]*\w))?"
-    message = re.sub(with_value, lambda found: _with_value(options[found[1]], found.groups()[1:]), message)
-    message = re.sub(rf"^({names})(?= must | is needed | names |, )", lambda found: options[found[1]], message)
+    message = _unquoted(with_value, lambda found: _with_value(options[found[1]], found.groups()[1:]), message)
+    message = _unquoted(rf"`({names})`", lambda found: options[found[1]], message)
+    message = _unquoted(rf"^({names})(?= must | is needed | names |, )", lambda found: options[found[1]], message)
     plain = "|".join(name for name in options if "_" in name or name in UNMISTAKABLE)
-    return re.sub(rf"(?<![\w.-])({plain})(?![\w(])", lambda found: options[found[1]], message) if plain else message
+    if not plain:
+        return message
+    return _unquoted(rf"(?<![\w.-])({plain})(?![\w(])", lambda found: options[found[1]], message)
+
+
+def _unquoted(pattern: str, replace: Callable[[re.Match[str]], str], message: str) -> str:
+    """The message with what matches replaced, but for what stands in quotes."""
+    return re.sub(rf"{QUOTED}|{pattern}", lambda found: replace(found) if found[1] else found[0], message)
 
 
 def _options(command: click.Command) -> dict[str, str]:

@@ -77,8 +77,8 @@ def command(
     from ..io.files import write_whole
     from ..plots.contest import as_text
 
-    check_file(out, (".json",), "--out")
-    check_file(plot, PICTURES, "--plot")
+    check_file(out, (".json",), "--out", read=(table, background))
+    check_file(plot, PICTURES, "--plot", read=(table, background))
     asked = ask(
         model, table, path=path, columns=columns, most=most, target=target, output=output, sigma=sigma,
         background=background, raw_units=raw_units, fixed=fixed,
@@ -90,13 +90,11 @@ def command(
             designs=designs, draws=_numbers(draws) or DRAWS, repeats=repeats, seed=seed,
             say=lambda text: click.echo(f"smoothlime: {text}", err=True),
         )  # fmt: skip
-    click.echo(as_text(found))
-    if out is not None:
+    if out is not None:  # before anything is printed, which may fail
         write_whole(Path(out), (json.dumps(found.to_dict(), indent=1) + "\n").encode())
-        click.echo(f"wrote {out}")
     if plot is not None:
         write_whole(Path(plot), _drawn(found, Path(plot).suffix.lower()[1:]))
-        click.echo(f"wrote {plot}")
+    click.echo("\n".join([as_text(found), *(f"wrote {each}" for each in (out, plot) if each is not None)]))
 
 
 def _numbers(text: str | None) -> tuple[int, ...]:
@@ -117,6 +115,6 @@ def _drawn(found: Benchmark, kind: str) -> bytes:
 
     pyplot: Any = require("matplotlib.pyplot", extra="plot", to="draw a benchmark")
     axes, stream = errors(found), BytesIO()
-    axes.figure.savefig(stream, format=kind, facecolor="white", dpi=150)  # type: ignore[union-attr]  # its own figure
+    axes.figure.savefig(stream, format=kind, dpi=150)  # type: ignore[union-attr]  # its own figure
     pyplot.close(axes.figure)
     return stream.getvalue()

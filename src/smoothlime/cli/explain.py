@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
 from ._inputs import ask, check_file, subject_options
 from ._words import as_typed
+
+if TYPE_CHECKING:
+    from ..explanation import Explanation
+
+MOST_NAMED = 8
+"""Columns in a line."""
 
 
 @click.command(
@@ -73,7 +80,7 @@ def command(
     from ..io.files import WRITERS
     from ..plots.text import made_by
 
-    check_file(out, tuple(WRITERS), "--out")
+    check_file(out, tuple(WRITERS), "--out", read=(table, background))
     asked = ask(
         model, table, path=path, columns=columns, most=most, target=target, output=output, sigma=sigma,
         background=background, raw_units=raw_units, fixed=fixed,
@@ -91,7 +98,16 @@ def command(
     e.save(out)
     still = len(e) - int(e.converged.sum())
     missed = "" if n_samples is not None or not still else f"; {still} did not reach the tolerance"
-    click.echo(f"wrote {out}: {len(e)} row{'s' * (len(e) != 1)}, {made_by(e)}{missed}")
+    click.echo(f"wrote {out}: {len(e)} row{'s' * (len(e) != 1)}, {made_by(e)}{missed}{_held(e)}")
+
+
+def _held(e: Explanation) -> str:
+    """Which columns have no slopes: some were not asked to be held fixed, but hold something else than numbers."""
+    from ..plots.names import told_apart
+
+    held = told_apart(e.feature_names, np.flatnonzero(np.isnan(e.std)).tolist())
+    rest = f" and {len(held) - MOST_NAMED} more" if len(held) > MOST_NAMED else ""
+    return f"; held fixed: {', '.join(held[:MOST_NAMED])}{rest}" if held else ""
 
 
 def _show(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -126,7 +126,7 @@ class Certificate:
         near = self.bound(0.1 * self.sigma)
         lines.append(f"At a tenth of a standard deviation: at most {float(near.max()):.4g}.")
         lines.append(f"Assumes {self.assumes}.")
-        if self.paper_lipschitz is not None:
+        if self.paper_lipschitz is not None and self.paper_lipschitz < worst:  # else the range promises more than it
             lines.append(f"The paper's constant, {self.paper_lipschitz:.4g}, is too small and can be exceeded.")
         return "\n".join(lines)
 

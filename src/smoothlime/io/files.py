@@ -50,15 +50,30 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
 
 def _hindrance(target: Path) -> str:
     """Why a file of that name cannot be written; empty where it can."""
-    if not target.parent.is_dir():
-        return f"there is no folder {str(target.parent)!r}. Create it first"
+    folder = _folder_of(target)
+    if not folder.is_dir():
+        return f"there is no folder {str(folder)!r}. Create it first"
     if target.is_dir():
         return "it is a folder"
     if target.exists() and not target.is_file():  # it would be replaced by a file
         return "it is no file but a pipe or a device"
-    if not os.access(target.parent, os.W_OK):
-        return f"the folder {str(target.parent)!r} is read-only"
+    try:
+        _try_to_write(folder)
+    except OSError as err:
+        return f"{err.strerror or err} in the folder {str(folder)!r}"
     return "it is read-only" if target.exists() and not os.access(target, os.W_OK) else ""
+
+
+def _folder_of(target: Path) -> Path:
+    """Where the file will be: beside what a link points to, there or not."""
+    return Path(os.path.realpath(target)).parent if target.is_symlink() else target.parent
+
+
+def _try_to_write(folder: Path) -> None:
+    """Make a file that goes at once: permissions do not tell all, of disks that are read-only say."""
+    import tempfile
+
+    tempfile.TemporaryFile(dir=folder).close()
 
 
 def _unwritable(target: Path, why: object) -> UnwritableFile:

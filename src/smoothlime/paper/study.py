@@ -125,14 +125,15 @@ class Study:
         path = self.store / f"{name}-{self.fingerprint}.json"
         try:
             kept = json.loads(path.read_text(encoding="utf-8"))
-            if type(kept) is dict and kept.get("name") == name and type(kept.get("made")) is dict:
+            if kept["name"] == name and kept["checksum"] == _checksum(kept["made"]):
                 return dict(kept["made"])
-        except (OSError, ValueError):
-            pass  # not there, or cut off while something else than us wrote it: make it again
+        except (OSError, ValueError, TypeError, KeyError):
+            pass  # not there, or something else than us wrote it: make it again
         made = make()
+        found = {"name": name, "checksum": _checksum(made), "made": made}
         fresh = path.with_suffix(f".{os.getpid()}.part")
         try:
-            fresh.write_text(json.dumps({"name": name, "made": made}, allow_nan=False), encoding="utf-8")
+            fresh.write_text(json.dumps(found, allow_nan=False), encoding="utf-8")
             fresh.replace(path)
         except OSError as err:
             msg = f"{str(path.parent)!r} cannot be written: {err.strerror or err}"
@@ -150,6 +151,11 @@ class Study:
             for weight in self.trained[key].module.state_dict().values():
                 digest.update(weight.numpy().tobytes())
         return digest.hexdigest()[:12]
+
+
+def _checksum(made: Any) -> str:
+    """Tells whether what was read is what was written."""
+    return hashlib.sha256(json.dumps(made).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)

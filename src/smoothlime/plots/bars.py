@@ -41,16 +41,17 @@ def bars(e: Explanation, ax: Axes | None = None, *, confidence: float = 0.95, mo
     if ax is None:
         figure, ax = pyplot.subplots(figsize=(WIDTH, 1.6 + 0.32 * len(chosen)), layout="constrained")
     assert ax is not None
+    ink = pyplot.rcParams["text.color"]  # seen on dark styles too
     ax.barh(range(len(chosen)), middle, color=list(colours), height=0.7)
     ax.errorbar(
         middle,
         range(len(chosen)),
         xerr=[middle - lower, upper - middle],
         fmt="none",
-        ecolor="#222222",
+        ecolor=ink,
         capsize=3,
     )
-    ax.axvline(0, color="#222222", linewidth=0.8)
+    ax.axvline(0, color=ink, linewidth=0.8)
     ax.set_yticks(range(len(chosen)), [drawn(name) for name in told_apart(e.feature_names, chosen, LONGEST)])
     title = _say(e, ax, confidence, left_out=int(np.isfinite(e.std).sum()) - len(chosen))
     ax.set_ylim(-0.9, max(len(chosen) - 0.1, 2.1))

@@ -32,7 +32,7 @@ STYLES = ("-", "--", ":", "-.")
 LONGEST_FEATURE, LONGEST_OUTPUT = 24, 32
 """Characters of a name in the picture; those of features stand beside it."""
 
-INK, RULE = "#222222", "#b5b5b5"
+RULE = "#b5b5b5"
 
 
 # ---- tables
@@ -173,6 +173,11 @@ def curves(
     return np.array([slopes, fidelity])
 
 
+def _ink() -> Any:
+    """The colour of text, which is seen on dark styles too."""
+    return require("matplotlib", extra="plot", to="draw a path").rcParams["text.color"]
+
+
 def _panels(path: SigmaPath, ax: Sequence[Axes] | None, names: int) -> tuple[Any, Any]:
     pyplot: Any = require("matplotlib.pyplot", extra="plot", to="draw a path")
     if ax is None:
@@ -190,7 +195,7 @@ def _slopes(path: SigmaPath, panel: Any, chosen: list[int], confidence: float) -
     unit = path[0].std[chosen] / path.sigmas[0]
     middle = path.values[:, chosen] * unit
     lower, upper = (end[:, chosen] * unit for end in path.interval(confidence))
-    panel.axhline(0, color=INK, linewidth=0.8)
+    panel.axhline(0, color=_ink(), linewidth=0.8)
     looks = []
     names = told_apart(path.feature_names, chosen, LONGEST_FEATURE)
     for i in range(len(chosen)):
@@ -221,7 +226,7 @@ def _name_ends(panel: Any, heights: Array, looks: list[tuple[str, str, str]], en
             arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.8, "shrinkA": 0, "shrinkB": 0},
         )  # fmt: skip
         panel.plot([1.035, 1.065], [place, place], color=colour, linestyle=style, transform=beside, clip_on=False)
-        panel.text(1.075, place, name, color=INK, fontsize=9, va="center", transform=beside)
+        panel.text(1.075, place, name, color=_ink(), fontsize=9, va="center", transform=beside)
 
 
 def spread(heights: Array, gap: float) -> Array:
@@ -248,10 +253,10 @@ def _fidelity(path: SigmaPath, panel: Any) -> None:
         panel.set_yticks([])
         panel.spines["left"].set_visible(False)
         note = f"{path[0].method} does not see fidelity; method='clime' does"
-        panel.text(0.5, 0.5, note, ha="center", va="center", color=INK, fontsize=9, transform=panel.transAxes)
+        panel.text(0.5, 0.5, note, ha="center", va="center", color=_ink(), fontsize=9, transform=panel.transAxes)
         return
     panel.axhline(1, color=RULE, linewidth=0.8)
-    panel.plot(path.sigmas, path.fidelity, color=INK, marker="o" if len(path) <= 25 else None, markersize=3)
+    panel.plot(path.sigmas, path.fidelity, color=_ink(), marker="o" if len(path) <= 25 else None, markersize=3)
     panel.set_yticks([0, 0.5, 1])
 
 
