@@ -206,7 +206,7 @@ def _parts(
     if not isinstance(state, Summed):
         return [slice(0, len(rows))]
     n = between[1]
-    state.sums.look_ahead(job.layout(n).sizes(n), job.seen)
+    state.sums.look_ahead(job.layout(n).sizes(n), job.seen, job.stopping.miss)
     job.answers.ask_again()  # while the device is still busy
     if not state.sums.is_finite():
         _ask_again(job, question, rows, source, between)

@@ -106,12 +106,11 @@ def test_fidelity_is_the_share_of_variance_that_slopes_explain_beyond_noise(fact
     np.testing.assert_allclose(groups().measure(VALUES, variance, factor, 0.05).fidelity, 0.5, rtol=1e-12)
 
 
-@pytest.mark.parametrize("few", [0, 1_024], ids=["many rows", "few rows"])
+@pytest.mark.parametrize("quantile", [None, float(t_quantile(G - 1.0, 0.975)), 3.0], ids=["", "known", "another"])
 @pytest.mark.parametrize("factor", [DIAGONAL, FULL], ids=["diagonal", "full"])
 @pytest.mark.parametrize("resolution", [0.0, 3.0])
-def test_nothing_depends_on_where_groups_are(monkeypatch, few, factor, resolution):
-    monkeypatch.setattr(lengths, "FEW_ROWS", few)
-    mean, said = TorchGroupSums(torch, torch.from_numpy(PSEUDO * SIZES[:, None])).means(SIZES, factor)
+def test_nothing_depends_on_where_groups_are_nor_on_what_is_made_ahead(quantile, factor, resolution):
+    mean, said = TorchGroupSums(torch, torch.from_numpy(PSEUDO * SIZES[:, None])).means(SIZES, factor, quantile)
     there, here = groups(said, resolution), groups(resolution=resolution)
     measured, expected = there.measure(mean, np.ones(R), factor, 0.05), here.measure(VALUES, np.ones(R), factor, 0.05)
     for name in ("radius", "size", "fidelity"):

@@ -163,8 +163,11 @@ class GradientSums(Protocol):
         """Make one group of each two, in the first half of the groups, and empty the others."""
         ...
 
-    def look_ahead(self, sizes: Array, factor: Factor) -> None:
-        """Begin with what will be asked of groups of sizes (g,) once `is_finite` has waited for the model."""
+    def look_ahead(self, sizes: Array, factor: Factor, miss: float) -> None:
+        """Begin with what will be asked of groups of sizes (g,) once `is_finite` has waited for the model.
+
+        A radius, for one, that may miss with so small a probability.
+        """
         ...
 
     def is_finite(self) -> bool:

@@ -37,13 +37,16 @@ class TorchGroupSums:
         """Rows × targets, groups, features."""
         return tuple(self.sums.shape)
 
-    def means(self, sizes: Array, factor: Factor) -> tuple[Any, TorchSaid]:
-        """The mean of all draws, (r, f), and those of the groups of sizes (g,), which are the same at each call."""
+    def means(self, sizes: Array, factor: Factor, quantile: float | None = None) -> tuple[Any, TorchSaid]:
+        """The mean of all draws, (r, f), and those of the groups of sizes (g,), which are the same at each call.
+
+        The first call may say of how many standard errors the radius will be.
+        """
         if self._means is None:
             by_group = self.sums[:, : len(sizes)] / beside(self.sums, sizes[:, None])
             mean = self.sums.sum(dim=1).div_(float(sizes.sum()))
             spread = standard_error(by_group, sizes)
-            lengths = Lengths.of(mean, spread, by_group, sizes, factor) if factor.is_diagonal else None
+            lengths = Lengths.of(mean, spread, by_group, sizes, factor, quantile) if factor.is_diagonal else None
             self._means = mean, keep(TorchSaid(self.torch, by_group, spread, lengths))
         return self._means
 
@@ -74,7 +77,8 @@ class TorchSaid:
     @property
     def wanted(self) -> tuple[Any, ...]:
         """Tensors that a look asks for."""
-        return () if self._lengths is None else (self.spread, self._lengths.squares, self._lengths.said)
+        made = self._lengths
+        return () if made is None or made.length is None else (self.spread, made.squares, made.length)
 
     def take_lengths(self, slopes: Any, factor: Factor) -> Lengths | None:
         """Lengths of these slopes, where they were made ahead; nobody asks twice, so they are forgotten."""

@@ -18,6 +18,7 @@ from ..alignment import Turns
 from ..designs import Chunk
 from ..neighbourhood import Factor
 from ..normals import Run
+from ..uncertainty.jackknife import t_quantile
 from .gradient_sums import Totals, common_rows, first_few
 from .torch_batches import Answer, Place, TorchBatch, over_draws
 from .torch_groups import TorchGroupSums
@@ -190,13 +191,13 @@ class TorchSums:
     def _sum_of_all(self) -> Any:
         return sum((each.sum() for each in (*self.value_first, *self.first)), start=self.unseen)
 
-    def look_ahead(self, sizes: Array, factor: Factor) -> None:
+    def look_ahead(self, sizes: Array, factor: Factor, miss: float) -> None:
         """Have the device go on to what will be asked of groups of sizes (g,), before it is waited for."""
         self._add_waiting()
         first = self._rows(self.first, slice(None)) if self.keeps_groups else None
         if first is not None and first.numel() >= WORTH_KEEPING:
             self._ahead = TorchGroupSums(self.torch, first)
-            mean, said = self._ahead.means(sizes, factor)
+            mean, said = self._ahead.means(sizes, factor, float(t_quantile(len(sizes) - 1.0, 1 - miss / 2)))
             self._values, self._checksum = self._value_sums(slice(None)), self._sum_of_all()
             if mean.is_cuda and mean.numel() <= WORTH_SENDING and not self._has_moments:  # else errors may be raised
                 send([self._values, self._checksum, mean, *said.wanted])

@@ -64,11 +64,9 @@ def skewness(pseudo: Any, sizes: Array) -> Any:
         filled = filled[:, :, None] if pseudo.ndim == 3 else filled
         count = filled.sum(axis=1)
         centred = (pseudo - (pseudo * filled).sum(axis=1, keepdims=True) / count[:, None]) * filled
-    scaled = ratio(centred, xp.amax(xp.abs(centred), axis=1, keepdims=True))  # powers of tiny numbers vanish
-    squares = scaled * scaled
-    second = squares.sum(axis=1) / count
-    third = (squares * scaled).sum(axis=1) / count
-    return ratio(third, second**1.5)
+    spread = xp.sqrt((centred * centred).sum(axis=1) / count)
+    scaled = centred * ratio(xp.ones_like(spread), spread)[:, None]  # powers of tiny numbers vanish
+    return (scaled * scaled * scaled).sum(axis=1) / count
 
 
 def ratio(numerator: Any, denominator: Any) -> Any:

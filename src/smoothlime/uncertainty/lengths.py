@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +14,6 @@ from .jackknife import clear_skewness, ratio, skewness, standard_error, widening
 
 if TYPE_CHECKING:
     from ..neighbourhood import Factor
-
-FEW_ROWS = 1_024
-"""Rows up to which what groups say along the slope is fetched: more are looked at sooner where they are."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lengths:
@@ -39,10 +36,19 @@ class Lengths:
     """(r, f) of the slope, of length 1 per draw, as slopes per feature"""
     skew: Any
     """(r, f) squared skewness of what groups say of each feature, where it is clear"""
+    quantile: float | None = None
+    """Of the radius that will be asked for, where it is known beforehand"""
+    length: Any = None
+    """(r,) that radius, in standard errors and squared"""
 
     @classmethod
-    def of(cls, slopes: Any, errors: Any, numbers: Any, sizes: Array, factor: Factor) -> Lengths:
-        """From what groups of sizes (g,) or (r, g) say, as numbers (r, g, f); a full Σ is for arrays."""
+    def of(
+        cls, slopes: Any, errors: Any, numbers: Any, sizes: Array, factor: Factor, quantile: float | None = None
+    ) -> Lengths:
+        """From what groups of sizes (g,) or (r, g) say, as numbers (r, g, f); a full Σ is for arrays.
+
+        Perhaps with the radius of so many standard errors, before anybody asks for it.
+        """
         xp, std = library(numbers), beside(numbers, factor.std)
         if factor.is_diagonal:
             slope, noise = slopes * std, errors * std
@@ -55,7 +61,10 @@ class Lengths:
             steps, direction = factor.steps(along), factor.unwhiten(along)
         squares = xp.stack([(each * each).sum(axis=1) for each in (slope, noise, slopes * std)])
         said = (numbers @ steps[:, :, None])[:, :, 0]  # (Lᵀw)·v = w·(Lv)
-        return cls(slopes, errors, factor, squares, said, direction, clear_skewness(numbers, sizes))
+        made = cls(slopes, errors, factor, squares, said, direction, clear_skewness(numbers, sizes))
+        if quantile is None:
+            return made
+        return dataclasses.replace(made, quantile=quantile, length=made._length(np.array([quantile]), sizes))
 
     def half_width(self, quantile: Array, sizes: Array) -> Array:
         """(r, f) half-widths of intervals of so many standard errors, (r,)."""
@@ -63,8 +72,13 @@ class Lengths:
 
     def radius(self, quantile: Array, sizes: Array) -> Array:
         """(r,) L2 norm of half-widths in standard deviations of features."""
+        is_known = self.quantile is not None and bool((quantile == self.quantile).all())
+        return quantile * np.sqrt(on_host(self.length if is_known else self._length(quantile, sizes)))
+
+    def _length(self, quantile: Array, sizes: Array) -> Any:
+        """(r,) the same in standard errors, squared."""
         std = beside(self.errors, self.factor.std)
-        return quantile * np.sqrt(on_host((self._widened(quantile, sizes) * (std * std)).sum(axis=1)))
+        return (self._widened(quantile, sizes) * (std * std)).sum(axis=1)
 
     def _widened(self, quantile: Array, sizes: Array) -> Any:
         """(r, f) squares of errors, so that intervals of so many of them hold."""
@@ -75,6 +89,5 @@ class Lengths:
 
     def _extra(self, quantile: Array, sizes: Array) -> Any:
         """Variance (r,) to be added along the slope."""
-        said = self.said if len(self.said) > FEW_ROWS else on_host(self.said)
-        inflation = 1 + beside(said, widening(quantile)) * skewness(said, sizes) ** 2
-        return beside(self.errors, (inflation**2 - 1) * standard_error(said[:, :, None], sizes)[:, 0] ** 2)
+        inflation = 1 + beside(self.said, widening(quantile)) * skewness(self.said, sizes) ** 2
+        return (inflation**2 - 1) * standard_error(self.said[:, :, None], sizes)[:, 0] ** 2
