@@ -20,7 +20,7 @@ LEAST_CERTAIN = ("lime", "smoothgrad")
 
 
 MISS = 0.05
-"""Of the intervals that are kept as wide as they were where errors are added: those that are shown."""
+"""Of the simultaneous intervals that are kept as wide as they were where errors are added."""
 
 
 def combine(one: Explanation, sign: float, other: Explanation) -> Explanation:
@@ -73,20 +73,20 @@ def combine(one: Explanation, sign: float, other: Explanation) -> Explanation:
 
 
 def _joint_groups(one: Explanation, sign: float, other: Explanation) -> Groups | None:
-    """What groups say of both, where they stand on the same draws, or where one of the two needed none."""
-    free = one.factor.free
-    if other.is_exact and one.groups is not None:
-        return one.groups.shifted(sign * other.values[:, free])
-    if one.is_exact and other.groups is not None:
-        return other.groups.times(sign).shifted(one.values[:, free])
+    """What groups say of both, where they stand on the same draws, or of the one where the other needed none."""
+    if other.is_exact:
+        return one.groups
+    if one.is_exact:
+        return other.groups and other.groups.times(sign)
     if one.groups is None or other.groups is None or not _share_sequence(one, other):
         return None
     return one.groups.plus(other.groups.times(sign))
 
 
 def _widened_error(e: Explanation) -> Array:
-    """Standard errors (r, d) that give 95% intervals without groups, which may be wider than those of their own."""
-    return e.half_width(MISS) / t_quantile(e.degrees_of_freedom, 1 - MISS / 2)[:, None]
+    """Standard errors (r, d) that give intervals without groups as wide as theirs, 95% for all features together."""
+    miss = MISS / np.isfinite(e.std).sum()
+    return e.half_width(miss) / t_quantile(e.degrees_of_freedom, 1 - miss / 2)[:, None]
 
 
 def scale(one: Explanation, factor: Any) -> Explanation:

@@ -126,10 +126,6 @@ class Groups:
         """Groups of a multiple of the model."""
         return dataclasses.replace(self, said=scale * self.pseudo, resolution=abs(scale) * self.resolution)
 
-    def shifted(self, by: Array) -> Groups:
-        """Groups of slopes to which known ones (r, f) are added."""
-        return dataclasses.replace(self, said=self.pseudo + by[:, None])
-
     def plus(self, other: Groups) -> Groups | None:
         """Groups of a sum of models, or None where the two stand on different draws."""
         keys, others = self.row_keys, other.row_keys

@@ -23,7 +23,7 @@ from .models.targets import output_names
 from .neighbourhood import Factor
 from .nets import EVEN_TOGETHER
 from .subject import Subject
-from .uncertainty.jackknife import ratio, standard_error
+from .uncertainty.jackknife import standard_error
 from .uncertainty.stopping import Stopping
 
 
@@ -134,13 +134,12 @@ class Job:
         d = len(self.factor.free)
         return _plain(self.curves.count(d) if self.has_curves else d)
 
-    def finish(self, state: Any, n: int, outputs: int = 1) -> Estimate:
+    def finish(self, state: Any, n: int) -> Estimate:
         """What the estimator makes of the sums over n draws: of its first terms, where they are too few for all.
 
         Rows in which few draws carry the model's variance are too few for all in any case: curves would follow them.
         And where draws lie evenly in all coordinates, rows that jump or bend sharply are better off without most of the
-        curves: what groups say shows it. The outputs of a row, each `outputs` of them, are fitted alike, so that slopes
-        of probabilities that add up to one add up to zero.
+        curves: what groups say shows it. Each output of a row is fitted as suits it best.
         """
         sizes = self.layout(n).sizes(n)
         if not self.has_curves:
@@ -156,10 +155,8 @@ class Job:
         if not (is_even or is_too_few.any()):
             return estimate
         plainer = self._finish_leading(state, sizes, few)
-        is_plain = is_too_few.reshape(-1, outputs).any(axis=1)
-        if is_even:
-            is_plain |= _is_surer(plainer, estimate, sizes, d, outputs)
-        return estimate.where(is_plain.repeat(outputs), plainer, d)
+        is_plain = is_too_few | (_is_surer(plainer, estimate, sizes, d) if is_even else False)
+        return estimate.where(is_plain, plainer, d)
 
     def _finish_leading(self, state: Any, sizes: Array, terms: int) -> Estimate:
         if terms == len(self.seen.free):
@@ -189,10 +186,10 @@ class Question:
         return self.weights.shape[1]
 
 
-def _is_surer(one: Estimate, other: Estimate, sizes: Array, d: int, outputs: int) -> Flags:
-    """(r,) where groups agree better on the first d slopes of one estimate than of another; all outputs have a say."""
+def _is_surer(one: Estimate, other: Estimate, sizes: Array, d: int) -> Flags:
+    """(r,) where groups agree better on the first d slopes of one estimate than of another."""
     first, second = (np.square(standard_error(each.pseudo[:, :, :d], sizes)).sum(axis=1) for each in (one, other))
-    return np.asarray(ratio(first - second, first + second).reshape(-1, outputs).sum(axis=1) < 0)
+    return np.asarray(first < second)
 
 
 def _plain(terms: int) -> Factor:

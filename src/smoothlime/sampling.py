@@ -229,7 +229,7 @@ def _ask_again(job: Job, question: Question, rows: Indices, source: Source, betw
 def _look(job: Job, state: Any, n: int, source: Source, t: int) -> Look:
     """Estimates after n draws, with the error bound that holds over all planned looks."""
     sizes = job.layout(n).sizes(n)
-    estimate = source.turned(job.finish(state, n, t), t)
+    estimate = source.turned(job.finish(state, n), t)
     miss, radius = job.stopping.miss, None
     if isinstance(job.method, Certifying):
         estimate, radius = job.method.certify(state, estimate, job.factor, n, miss)

@@ -42,7 +42,7 @@ def test_intervals_are_widened_along_the_slope_and_feature_by_feature(monkeypatc
         patch.setattr(lengths, "clear_skewness", lambda numbers, sizes: np.zeros((R, F)))
         along = groups().half_width(VALUES, factor, 0.05)
     with monkeypatch.context() as patch:
-        patch.setattr(lengths, "skewness", lambda said, sizes: np.zeros(R))
+        patch.setattr(lengths, "skewness", lambda said, sizes: np.zeros((R, 2)))
         by_feature = groups().half_width(VALUES, factor, 0.05)
     np.testing.assert_array_equal(both, np.maximum(along, by_feature))
     assert (along > by_feature).any()
@@ -54,7 +54,7 @@ def test_the_interval_of_one_feature_is_as_wide_as_its_groups_are_skewed():
     sizes = np.broadcast_to(SIZES, (R, G))
     found = Groups(one, sizes, np.broadcast_to(0.0, (R, 1)), None)
     quantile = t_quantile(G - 1.0, 0.975)
-    inflation = 1 + widening(quantile) * skewness(one[:, :, 0], sizes) ** 2
+    inflation = 1 + widening(quantile) * skewness(one, sizes)[:, 0] ** 2
     assert inflation.min() > 1.001
     expected = quantile * inflation * standard_error(one, sizes)[:, 0]
     np.testing.assert_allclose(found.half_width(one.mean(axis=1), factor, 0.05)[:, 0], expected, rtol=1e-12)

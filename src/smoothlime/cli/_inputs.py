@@ -94,8 +94,8 @@ def ask(
     if not raw_units and len(scales) < 2:
         what = f"--background {background!r}" if background is not None else f"{table!r}"
         msg = (
-            f"{what} has one row, which does not show how features vary. Give --background with more rows, or --sigma"
-            " in the units of the features with --raw-units"
+            f"{what} has {'one row, which does' if len(scales) else 'no rows, which do'} not show how features vary."
+            " Give --background with more rows, or --sigma in the units of the features with --raw-units"
         )
         raise InvalidArgument(msg)
     around = Neighbourhood(sigma, fixed=held) if raw_units else Neighbourhood.from_data(scales, sigma, fixed=held)
@@ -156,7 +156,8 @@ def load_model(spec: str, path: str | None) -> Any:
 def wanted_columns(text: str | None, option: str = "--columns") -> tuple[str, ...]:
     """Names separated by commas; in double quotes where they hold one."""
     try:
-        names = () if text is None else tuple(name.strip() for name in next(csv.reader([text], skipinitialspace=True)))
+        lines = csv.reader([text or ""], skipinitialspace=True, strict=True)
+        names = () if text is None else tuple(name.strip() for name in next(lines))
     except csv.Error:
         names = ("",)
     if text is not None and (not names or "" in names):

@@ -121,10 +121,11 @@ def as_asked(obj: Any, output: str | None) -> Model:
 
 def _refuse_labels(function: Any) -> None:
     """Refuse the `predict` of a classifier, whose labels would be explained as numbers."""
+    function = getattr(function, "func", function)  # of a partial
     owner = getattr(function, "__self__", None)
     if getattr(function, "__name__", "") != "predict" or getattr(owner, "_estimator_type", None) == "regressor":
         return
-    if hasattr(owner, "predict_proba") or hasattr(owner, "classes_"):
+    if hasattr(owner, "predict_proba") or getattr(owner, "classes_", None) is not None:
         kind = type(owner).__name__
         msg = (
             f"model is the predict of a {kind}, which returns labels; give the {kind} itself, or explain how often it"

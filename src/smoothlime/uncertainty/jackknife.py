@@ -22,6 +22,9 @@ from .._types import Array
 CLEAR = 2.0
 """Standard errors, √(6/g) for g groups, beyond which the skewness of what they say of a feature is taken for real."""
 
+BLOCK = 2**18
+"""Numbers that skewness is made of together: what is made on the way stays in a processor's cache, too."""
+
 COLUMNS = 4_096
 """Features looked at together: what is made on the way stays in a processor's cache."""
 
@@ -54,14 +57,29 @@ def standard_error(pseudo: Any, sizes: Array) -> Any:
     return xp.sqrt(together / filled)
 
 
+def mean_of_groups(pseudo: Any, sizes: Array) -> Any:
+    """Mean (r, d) of what groups of sizes (g,) or (r, g) say, each with its share of the draws."""
+    return (beside(pseudo, _shares(sizes).swapaxes(1, 2)) @ pseudo)[:, 0]
+
+
 def skewness(pseudo: Any, sizes: Array) -> Any:
-    """Skewness of what groups of sizes (g,) or (r, g) say: (r,) of (r, g), or for each feature (r, f) of (r, g, f)."""
-    xp, is_filled = library(pseudo), once(np.atleast_2d(sizes)) > 0
+    """Skewness (r, d) of what groups of sizes (g,) or (r, g) say, (r, g, d)."""
+    by_row = once(np.atleast_2d(sizes))
+    if library(pseudo) is not np or pseudo.size <= BLOCK:
+        return _skewness(pseudo, by_row)
+    rows = max(1, BLOCK // max(1, pseudo[0].size))
+    return np.concatenate([
+        _skewness(pseudo[start : start + rows], by_row if len(by_row) == 1 else by_row[start : start + rows])
+        for start in range(0, len(pseudo), rows)
+    ])  # fmt: skip
+
+
+def _skewness(pseudo: Any, sizes: Array) -> Any:
+    xp, is_filled = library(pseudo), sizes > 0
     count: Any = float(pseudo.shape[1])
     centred = pseudo - pseudo.sum(axis=1, keepdims=True) / count
     if not is_filled.all():
-        filled = beside(pseudo, is_filled.astype(np.float64))
-        filled = filled[:, :, None] if pseudo.ndim == 3 else filled
+        filled = beside(pseudo, is_filled.astype(np.float64))[:, :, None]
         count = filled.sum(axis=1)
         centred = (pseudo - (pseudo * filled).sum(axis=1, keepdims=True) / count[:, None]) * filled
     spread = xp.sqrt((centred * centred).sum(axis=1) / count)

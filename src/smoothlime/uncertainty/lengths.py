@@ -10,17 +10,22 @@ import numpy as np
 
 from .._arrays import beside, library, on_host
 from .._types import Array
-from .jackknife import clear_skewness, ratio, skewness, standard_error, widening
+from .jackknife import clear_skewness, mean_of_groups, ratio, skewness, standard_error, widening
 
 if TYPE_CHECKING:
     from ..neighbourhood import Factor
+
+CAP = 2.0
+"""Slopes count with at most so many times the standard errors that the middle one has, in the second direction."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lengths:
     """Of slopes (r, f) and their errors, as tensors where groups are on a device: nothing waits for it to be made.
 
-    Groups whose means are skewed make errors larger than they look, along the slope and for single features: where
-    others have much steeper slopes, what pulls at one of them does not show along the slope.
+    Groups whose means are skewed make errors larger than they look along the slope, in which rare large terms pull.
+    Where some features have much steeper slopes, that does not show, so it is looked for without them, too, and for
+    single features.
     """
 
     slopes: Any
@@ -31,9 +36,9 @@ class Lengths:
     """(3, r) sums over features of the squares of: slopes and errors per draw, and slopes per feature in its standard
     deviations"""
     said: Any
-    """(r, g) what groups say along the slope"""
+    """(r, g, 2) what groups say along the slope, and along what is left of it without the steepest features"""
     direction: Any
-    """(r, f) of the slope, of length 1 per draw, as slopes per feature"""
+    """(r, f, 2) of the two, of length 1 per draw, as slopes per feature"""
     skew: Any
     """(r, f) squared skewness of what groups say of each feature, where it is clear"""
     quantile: float | None = None
@@ -49,18 +54,23 @@ class Lengths:
 
         Perhaps with the radius of so many standard errors, before anybody asks for it.
         """
-        xp, std = library(numbers), beside(numbers, factor.std)
+        xp, std = library(numbers), beside(numbers, factor.std)[:, None]
+        centre = mean_of_groups(numbers, sizes)  # the slopes themselves, less what was known without any draws
+        along = xp.stack([centre, _capped(centre, errors)], axis=2)
         if factor.is_diagonal:
-            slope, noise = slopes * std, errors * std
+            per_draw = along * std
+            slope, noise = slopes * std[:, 0], errors * std[:, 0]
         else:
+            per_draw = factor.whiten(along.swapaxes(1, 2)).swapaxes(1, 2)
             slope, noise = factor.whiten(slopes), standard_error(factor.whiten(numbers), sizes)
-        along = ratio(slope, xp.sqrt((slope * slope).sum(axis=1))[:, None])
+        per_draw = ratio(per_draw, xp.sqrt((per_draw * per_draw).sum(axis=1))[:, None])
         if factor.is_diagonal:
-            steps, direction = along * std, along / std
+            steps, direction = per_draw * std, per_draw / std
         else:
-            steps, direction = factor.steps(along), factor.unwhiten(along)
-        squares = xp.stack([(each * each).sum(axis=1) for each in (slope, noise, slopes * std)])
-        said = (numbers @ steps[:, :, None])[:, :, 0]  # (Lᵀw)·v = w·(Lv)
+            across = per_draw.swapaxes(1, 2)
+            steps, direction = (each(across).swapaxes(1, 2) for each in (factor.steps, factor.unwhiten))
+        squares = xp.stack([(each * each).sum(axis=1) for each in (slope, noise, slopes * std[:, 0])])
+        said = numbers @ steps  # (Lᵀw)·v = w·(Lv)
         made = cls(slopes, errors, factor, squares, said, direction, clear_skewness(numbers, sizes))
         if quantile is None:
             return made
@@ -83,11 +93,24 @@ class Lengths:
     def _widened(self, quantile: Array, sizes: Array) -> Any:
         """(r, f) squares of errors, so that intervals of so many of them hold."""
         wider = beside(self.errors, widening(quantile))[:, None]
-        along = self.errors**2 + self._extra(quantile, sizes)[:, None] * self.direction**2
+        extra = self._extra(quantile, sizes)[:, None] * self.direction**2
         by_feature = (self.errors * (1 + wider * self.skew)) ** 2
-        return library(along).maximum(along, by_feature)
+        xp = library(by_feature)
+        return xp.maximum(self.errors**2 + xp.maximum(extra[:, :, 0], extra[:, :, 1]), by_feature)
 
     def _extra(self, quantile: Array, sizes: Array) -> Any:
-        """Variance (r,) to be added along the slope."""
-        inflation = 1 + beside(self.said, widening(quantile)) * skewness(self.said, sizes) ** 2
-        return (inflation**2 - 1) * standard_error(self.said[:, :, None], sizes)[:, 0] ** 2
+        """Variance (r, 2) to be added along the two directions."""
+        inflation = 1 + beside(self.said, widening(quantile))[:, None] * skewness(self.said, sizes) ** 2
+        return (inflation**2 - 1) * standard_error(self.said, sizes) ** 2
+
+
+def _capped(slopes: Any, errors: Any) -> Any:
+    """Slopes (r, f), none of more standard errors than twice the middle one has."""
+    xp, middle = library(slopes), (slopes.shape[1] - 1) // 2
+    sizes = ratio(xp.abs(slopes), errors)
+    if xp is np:
+        typical = np.partition(sizes, middle, axis=1)[:, middle, None]
+    else:
+        typical = sizes.median(dim=1, keepdim=True).values  # of two in the middle the smaller, too
+    limit = CAP * typical * errors
+    return xp.clip(slopes, -limit, limit)
