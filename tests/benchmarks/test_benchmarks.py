@@ -30,8 +30,9 @@ def python(*words, where=ROOT):
 def copy(tmp_path):
     """The benchmarks and the pages, to be tampered with."""
     shutil.copytree(FOLDER, tmp_path / "benchmarks", ignore=shutil.ignore_patterns("__pycache__", "*_quick.jsonl"))
-    (tmp_path / "docs" / "figures").mkdir(parents=True)
-    for page in ("README.md", "docs/benchmarks.md"):
+    for folder in ("docs/figures", "docs/theory"):
+        (tmp_path / folder).mkdir(parents=True)
+    for page in ("README.md", "docs/benchmarks.md", "docs/theory/errors.md"):
         shutil.copyfile(ROOT / page, tmp_path / page)
     return tmp_path
 
