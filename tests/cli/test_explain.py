@@ -136,6 +136,7 @@ def _write_other_formats(folder):
     np.save(folder / "rows.npy", np.eye(2))
     feather.write_feather(pa.table({"a": [1.0, 2.0]}), folder / "rows.feather")
     parquet.write_table(pa.table([[1.0, 2.0], [3.0, 4.0]], names=["a", "a"]), folder / "twice.parquet")
+    parquet.write_table(pa.table({"age": pa.array([], pa.float64())}), folder / "none.parquet")
 
 
 def _close(path, monkeypatch):
@@ -175,6 +176,8 @@ def _close(path, monkeypatch):
             "--columns must be names separated by commas, in double quotes where they hold one; got ''",
         ),
         (("--fixed", ""), "rows.csv", "--fixed must be names separated by commas"),
+        (("--columns", 'a,"b'), "rows.csv", "--columns must be names separated by commas, in double quotes"),
+        ((), "none.parquet", "none.parquet' has no rows, which do not show how features vary"),
         ((), "index.csv", "index.csv' has no name for column 0 in its header; is it an index, or a comma too many?"),
         ((), "comma.csv", "comma.csv' has no name for column 2, the last, in its header"),
         (

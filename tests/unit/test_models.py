@@ -1,3 +1,4 @@
+import functools
 import warnings
 
 import numpy as np
@@ -351,7 +352,11 @@ class TestEstimators:
             for ask in (sl.as_model, lambda model: sl.explain(model, POINTS)):
                 with pytest.raises(WrongType, match=rf"the predict of a {type(owner).__name__}, which returns labels"):
                     ask(owner.predict)
+        with pytest.raises(WrongType, match="the predict of a LogisticRegression, which returns labels"):
+            sl.as_model(functools.partial(classifier.predict))
         sl.explain(lambda a: classifier.predict(a) == 1, POINTS, n_samples=64)
+        plain = type("Plain", (), {"classes_": None, "predict": lambda self, a: a[:, 0]})()  # has none, and says so
+        sl.explain(plain.predict, POINTS, n_samples=64)
         regressor = make_pipeline(LinearRegression()).fit(X, Y)
         by_function = sl.explain(regressor.predict, POINTS, n_samples=64)
         np.testing.assert_array_equal(by_function.prediction, regressor.predict(POINTS))
