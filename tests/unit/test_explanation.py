@@ -159,6 +159,7 @@ class TestArithmetic:
             np.testing.assert_allclose(both.half_width(0.05), e.half_width(0.05), rtol=1e-9)
             assert both.provenance.confidence == e.provenance.confidence
             np.testing.assert_array_equal(both.perturbations(3), e.perturbations(3))
+        np.testing.assert_allclose((line - e + e).standard_error, 0.0, atol=1e-12)  # the same draws, with their sign
         back = e - line + line
         np.testing.assert_allclose(back.half_width(0.05), e.half_width(0.05), rtol=1e-9)
 

@@ -84,6 +84,14 @@ def test_skewness_that_may_be_chance_does_not_count_for_single_features():
     )
 
 
+def test_skewness_is_the_same_in_blocks_of_rows(monkeypatch):
+    sizes = np.where(np.arange(G) < 8 + np.arange(R)[:, None], 8.0, 0.0)  # each row has stopped elsewhere
+    expected = skewness(PSEUDO, sizes)
+    monkeypatch.setattr("smoothlime.uncertainty.jackknife.BLOCK", 2 * G * F)
+    np.testing.assert_array_equal(skewness(PSEUDO, sizes), expected)
+    assert len(np.unique(expected.round(9))) == R * F
+
+
 def test_a_diagonal_is_a_full_matrix_like_any_other():
     full = Factor(F, np.arange(F), np.diag(DIAGONAL.lower))
     for measured in (lambda factor: groups().measure(VALUES, np.ones(R), factor, 0.05).radius,
