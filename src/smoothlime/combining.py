@@ -18,7 +18,6 @@ from .uncertainty.jackknife import t_quantile
 LEAST_CERTAIN = ("lime", "smoothgrad")
 """Methods that certificates do not hold for at all, or not where a model jumps: a sum has the name of the first."""
 
-
 MISS = 0.05
 """Of the simultaneous intervals that are kept as wide as they were where errors are added."""
 

@@ -77,8 +77,7 @@ class Groups:
     def half_width(self, values: Array, factor: Factor, miss: float) -> Array:
         """(r, f) half-widths of intervals around slopes (r, f) that each miss with probability `miss`.
 
-        Student's t times the standard error, widened where the groups are skewed: along the slope itself, in which
-        rare large terms pull, and for single features of which that is clear.
+        Student's t times the standard error, widened where the groups are skewed: see `Lengths`.
         """
         quantile = t_quantile(self.degrees_of_freedom, 1 - miss / 2)
         return self._lengths(values, factor).half_width(quantile, self.sizes)

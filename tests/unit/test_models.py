@@ -355,8 +355,14 @@ class TestEstimators:
         with pytest.raises(WrongType, match="the predict of a LogisticRegression, which returns labels"):
             sl.as_model(functools.partial(classifier.predict))
         sl.explain(lambda a: classifier.predict(a) == 1, POINTS, n_samples=64)
-        plain = type("Plain", (), {"classes_": None, "predict": lambda self, a: a[:, 0]})()  # has none, and says so
-        sl.explain(plain.predict, POINTS, n_samples=64)
+
+        class Plain:
+            classes_ = None  # it has none, and says so
+
+            def predict(self, a):
+                return a[:, 0]
+
+        sl.explain(Plain().predict, POINTS, n_samples=64)
         regressor = make_pipeline(LinearRegression()).fit(X, Y)
         by_function = sl.explain(regressor.predict, POINTS, n_samples=64)
         np.testing.assert_array_equal(by_function.prediction, regressor.predict(POINTS))
