@@ -19,6 +19,7 @@ from .errors import InvalidArgument
 from .groups import Groups
 from .neighbourhood import Factor, Neighbourhood
 from .normals import GENERATOR
+from .radii import lengthened
 from .uncertainty.jackknife import t_quantile
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class Provenance:
     """Library of the data frame that the rows came in: `pandas`, `polars`, `pyarrow`, or none"""
     generator: str = GENERATOR
     """Of independent draws; files of older versions may name another, whose draws cannot be made again"""
+    is_lengthened: bool = False
+    """Whether draws are longer than normal ones, and weighed by d/‖z‖² in turn: those that C-LIME aligns"""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -167,6 +170,10 @@ class Explanation:
     def perturbations(self, row: int = 0) -> Array:
         """The points (n, d) that were evaluated around a row, drawn again from the seed.
 
+        Normal ones, but those of `differences` and, with three features or more, those that C-LIME aligns: their
+        lengths are of χ with two degrees of freedom more, and each counts by d/‖z‖², d the number of features that are
+        perturbed and z the step in units of Σ.
+
         To the bit, but where draws are aligned: those are turned by matrix products, whose last digit depends on the
         shape of the batch.
 
@@ -190,6 +197,8 @@ class Explanation:
         keys = self.groups.row_keys
         key = None if keys is None else int(keys[row])
         z = DESIGNS[self.design].stream(len(factor.free), self.seed, key).take(int(self.n_samples[row]))
+        if self.provenance.is_lengthened:
+            z, _ = lengthened(z)
         steps = factor.steps(z)[None].astype(self.provenance.dtype)
         if self.directions is not None:
             turns = Turns.onto(self.directions[row : row + 1]).of_steps(factor, self.provenance.dtype)

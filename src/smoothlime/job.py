@@ -22,6 +22,7 @@ from .models.links import probabilities
 from .models.targets import output_names
 from .neighbourhood import Factor
 from .nets import EVEN_TOGETHER
+from .radii import FEWEST_FEATURES
 from .subject import Subject
 from .uncertainty.jackknife import standard_error
 from .uncertainty.stopping import Stopping
@@ -115,6 +116,12 @@ class Job:
         """Terms that least squares fits to n draws: the line, and curves along the first coordinates."""
         d = len(self.factor.free)
         return self.curves.fitted(d, n) if getattr(self.method, "curves", False) else d
+
+    @property
+    def is_lengthened(self) -> bool:
+        """Whether draws are made longer, and weighed: see `radii`."""
+        is_fit = self.design.is_aligned and self.method.needs == "values"
+        return is_fit and len(self.factor.free) >= FEWEST_FEATURES
 
     @property
     def curves(self) -> Curves:
@@ -245,4 +252,7 @@ def _with_gradients(job: Job, points: Points, weights: Array, where: Where) -> t
 
 def _repeated(draws: GroupedDraws, t: int) -> GroupedDraws:
     """Draws of rows as draws of rows × targets."""
-    return draws if draws.is_shared or t == 1 else GroupedDraws(np.repeat(draws.z, t, axis=0), is_shared=False)
+    if draws.is_shared or t == 1:
+        return draws
+    weights = None if draws.weights is None else np.repeat(draws.weights, t, axis=0)
+    return GroupedDraws(np.repeat(draws.z, t, axis=0), is_shared=False, weights=weights)

@@ -304,6 +304,7 @@ def _explanation(
             batch_size=job.evaluation.batch_size,
             versions=versions(),
             backend=job.subject.backend,
+            is_lengthened=job.is_lengthened,
         ),
         groups=groups,
         selected=None if found.selected is None else columns(found.selected[which], free, d),

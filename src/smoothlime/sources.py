@@ -13,6 +13,7 @@ from .designs import Chunk, Stream, pilot_draws, spare_draws
 from .estimators import Estimate, GroupedDraws
 from .estimators.both import are_torn, combined
 from .job import Job, Question, evaluate
+from .radii import lengthened
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +47,10 @@ class Source:
     def draw(self, chunk: Chunk, part: slice = slice(None)) -> GroupedDraws:
         """The next draws (ρ, g, b, d) of some of the streams."""
         z = np.stack([chunk.by_group(stream.take(chunk.n)) for stream in self.streams[part]])
-        return GroupedDraws(z, is_shared=self.job.is_shared)
+        weights = None
+        if self.job.is_lengthened:
+            z, weights = lengthened(z)
+        return GroupedDraws(z, is_shared=self.job.is_shared, weights=weights)
 
     def steps(self, draws: GroupedDraws, part: slice) -> Points:
         """The steps (ρ, n, f) that draws lead to around some of the rows."""
@@ -57,7 +61,7 @@ class Source:
         """Draws as the estimator sees them."""
         if not self.job.has_curves:
             return draws
-        return GroupedDraws(self.job.curves.beside(draws.z), is_shared=draws.is_shared)
+        return GroupedDraws(self.job.curves.beside(draws.z), is_shared=draws.is_shared, weights=draws.weights)
 
     def turned(self, estimate: Estimate, t: int) -> Estimate:
         """Slopes along the features, where an estimator has seen draws as they were before they were turned."""

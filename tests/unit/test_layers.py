@@ -16,6 +16,7 @@ LAYERS = [
         "designs",
         "alignment",
         "curves",
+        "radii",
         "models",
         "subject",
         "groups",

@@ -25,10 +25,14 @@ Rows = Any
 
 
 class GroupedDraws:
-    """Standard normal draws (ρ, g, b, d) by group; ρ is 1 where all rows share them. Sums are made once."""
+    """Standard normal draws (ρ, g, b, d) by group; ρ is 1 where all rows share them. Sums are made once.
 
-    def __init__(self, z: Array, *, is_shared: bool) -> None:
+    They may be others, with weights (ρ, g, b) of mean 1 that make means over them those over normal ones.
+    """
+
+    def __init__(self, z: Array, *, is_shared: bool, weights: Array | None = None) -> None:
         self.z = z
+        self.weights = weights
         self.is_shared = is_shared  # not to be guessed from ρ: a batch may hold one row with draws of its own
         self._steps: Points | None = None
 
@@ -137,6 +141,7 @@ class Estimate:
             values=np.where(chosen, other.values[:, :d], self.values[:, :d]),
             pseudo=np.where(chosen[:, :, None], other.pseudo[:, :, :d], self.pseudo[:, :, :d]),
             resolution=np.where(chosen, other.resolution[:, :d], self.resolution[:, :d]),
+            smoothed=np.where(rows, other.smoothed, self.smoothed),
             variance=np.where(rows, other.variance, self.variance),
         )
 

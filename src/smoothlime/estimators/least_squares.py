@@ -7,6 +7,7 @@ one are no weights: the same sums, divided by the same numbers, to the last bit.
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -44,17 +45,22 @@ class WeightSums:
             self.total, self.squares = self.total[rows], self.squares[rows]
             self.largest, self.is_one = self.largest[rows], self.is_one[rows]
 
+    def merge(self) -> None:
+        """Make one group of each two."""
+        for sums in (self.total, self.squares, self.first):
+            merge_groups(sums)
+
 
 class Sums:
     """Everything that least squares needs to know of the draws so far, by row and group."""
 
-    def __init__(self, rows: int, groups: int, d: int, *, is_shared: bool, is_weighted: bool = False) -> None:
+    def __init__(self, rows: int, groups: int, d: int, *, is_shared: bool) -> None:
         copies = 1 if is_shared else rows
         self.values = ValueSums(rows, groups, has_tails=True)
         self.cross = np.zeros((rows, groups, d))
         self.total = np.zeros((copies, groups, d))
         self.gram = np.zeros((copies, groups, d, d))
-        self.weights = WeightSums(rows, copies, groups) if is_weighted else None
+        self.weights: WeightSums | None = None  # made by the first draws that carry any
         self.is_shared = is_shared
 
     @property
@@ -82,16 +88,17 @@ class Sums:
         self.values.merge()
         for sums in (self.cross, self.total, self.gram):
             merge_groups(sums)
+        if self.weights is not None:
+            self.weights.merge()
 
     def add_values(self, rows: Rows, groups: slice, batch: Batch, weights: Array | None = None) -> None:
         """Add the products of draws and values, with weights (ρ, g, b)."""
         centred = self.values.add(rows, groups, batch.values)
         weighted = centred
         if weights is not None:
-            assert self.weights is not None
-            weighted = weights * centred
-            self.weights.first[rows, groups] += weighted.sum(axis=2)
-            self.weights.second[rows] += np.einsum("rgb,rgb->r", weighted, centred)
+            weighted, sums = weights * centred, self._weight_sums
+            sums.first[rows, groups] += weighted.sum(axis=2)
+            sums.second[rows] += np.einsum("rgb,rgb->r", weighted, centred)
         self.cross[rows, groups] += batch.draws.times(weighted)
 
     def add_draws(self, rows: Rows, groups: slice, draws: GroupedDraws, weights: Array | None = None) -> None:
@@ -100,14 +107,20 @@ class Sums:
             self.total[rows, groups] += draws.total
             self.gram[rows, groups] += draws.gram
             return
-        assert self.weights is not None
         self.total[rows, groups] += (weights[..., None] * draws.z).sum(axis=2)
         # √π on both sides keeps the product symmetric to the last bit
         self.gram[rows, groups] += GroupedDraws(np.sqrt(weights)[..., None] * draws.z, is_shared=draws.is_shared).gram
-        self.weights.total[rows, groups] += weights.sum(axis=2)
-        self.weights.squares[rows, groups] += (weights**2).sum(axis=2)
-        self.weights.largest[rows] = np.maximum(self.weights.largest[rows], weights.max(axis=(1, 2)))
-        self.weights.is_one[rows] &= (weights == 1).all(axis=(1, 2))
+        sums = self._weight_sums
+        sums.total[rows, groups] += weights.sum(axis=2)
+        sums.squares[rows, groups] += (weights**2).sum(axis=2)
+        sums.largest[rows] = np.maximum(sums.largest[rows], weights.max(axis=(1, 2)))
+        sums.is_one[rows] &= (weights == 1).all(axis=(1, 2))
+
+    @property
+    def _weight_sums(self) -> WeightSums:
+        if self.weights is None:
+            self.weights = WeightSums(len(self.cross), *self.total.shape[:2])
+        return self.weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -166,6 +179,25 @@ def estimate(sums: Sums, sizes: Array, factor: Factor, fitted: Fitted) -> Estima
         variance=(fitted.scaled**2).sum(axis=1) + residual * n / (n - 1 - len(factor.free)),
         spread=np.sqrt(variance),
         carriers=sums.values.carriers(sizes),
+    )
+
+
+def over_neighbourhood(found: Estimate, sums: Sums, sizes: Array, fitted: Fitted) -> Estimate:
+    """The same, where weights make means over draws those over the neighbourhood: its mean and variance with them."""
+    weights = sums.weights
+    assert weights is not None
+    n, g, terms = sizes.sum(), len(sizes), fitted.scaled.shape[1]
+    total = weights.total[:, :g].sum(axis=1)
+    mean, off = weights.first[:, :g].sum(axis=1) / total, sums.total[:, :g].sum(axis=1) / total[:, None]
+    variance = np.maximum(weights.second / total - mean**2, 0.0)
+    residual = variance - fitted.explained
+    residual = np.where(residual > ROUNDING * variance, residual, 0.0)
+    return dataclasses.replace(
+        found,
+        resolution=np.sqrt(residual)[:, None] / n * np.ones(terms),
+        # the intercept: what the fit explains is known to have mean 0, and its mean over these draws is taken off
+        smoothed=sums.values.pivot + mean - (fitted.scaled * off).sum(axis=1),
+        variance=(fitted.scaled**2).sum(axis=1) + residual * n / (n - 1 - terms),
     )
 
 

@@ -118,7 +118,7 @@ class Lime:
         if self.features is not None and self.features > d:
             msg = f"features={self.features} are to be kept, but only {d} are perturbed; give at most {d}"
             raise InvalidArgument(msg)
-        return Sums(rows, groups, d, is_shared=is_shared, is_weighted=self.kernel is not None)
+        return Sums(rows, groups, d, is_shared=is_shared)
 
     def update(self, state: Sums, rows: Rows, groups: slice, batch: Batch) -> None:
         """Add the weighted products of draws and values."""

@@ -23,7 +23,7 @@ from .fields import Kind, from_nested, nested, newer, shown, take
 from .settings import pack_method, unpack_method
 
 FORMAT = "smoothlime explanation"
-VERSION = 2
+VERSION = 3
 """Raised when older versions could not read what is written; what older versions wrote stays readable."""
 
 ARRAYS: dict[str, tuple[Kind, str]] = {
@@ -196,6 +196,8 @@ def _neighbourhood(raw: dict[str, Any], d: int) -> Neighbourhood:
 def _provenance(raw: dict[str, Any], version: int) -> Provenance:
     if version == 1:  # NumPy's, for independent draws; all others are what they were
         raw = raw | {"generator": "PCG64" if raw.get("design") in ("iid", "antithetic") else GENERATOR}
+    if version <= 2:
+        raw = raw | {"is_lengthened": False}
     return Provenance(**{name: read(take(raw, name)) for name, read in PROVENANCE.items()})
 
 
@@ -256,6 +258,7 @@ PROVENANCE: dict[str, Callable[[Any], Any]] = {
     "versions": _versions,
     "backend": _text("backend"),
     "generator": _text("generator"),
+    "is_lengthened": lambda raw: take({"is_lengthened": raw}, "is_lengthened", bool),
 }
 """Fields of the provenance, and how each is read."""
 

@@ -111,6 +111,6 @@ def _capped(slopes: Any, errors: Any) -> Any:
     if xp is np:
         typical = np.partition(sizes, middle, axis=1)[:, middle, None]
     else:
-        typical = sizes.median(dim=1, keepdim=True).values  # of two in the middle the smaller, too
+        typical = sizes.sort(dim=1).values[:, middle, None]  # a graphics card takes seven times as long for a median
     limit = CAP * typical * errors
     return xp.clip(slopes, -limit, limit)

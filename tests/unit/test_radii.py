@@ -1,0 +1,135 @@
+"""Longer draws: lengths of χ with two degrees of freedom more, directions kept, and weights that make up for it."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import smoothlime as sl
+from smoothlime import testing as known
+from smoothlime.radii import lengthened
+
+V = np.array([0.7, -0.5, 0.3, 0.2])
+FULL = sl.Neighbourhood(covariance=np.eye(4) * 0.5 + 0.2)
+
+
+def linear_share(function, x, around):
+    """wᵀΣw / Var f of a function of one direction, by integrating over that direction."""
+    covariance = known.covariance(around, len(x))
+    s = np.linspace(-9, 9, 200_001)
+    density = np.exp(-(s**2) / 2) / np.exp(-(s**2) / 2).sum()
+    points = x + np.outer(s, covariance @ V) / np.sqrt(V @ covariance @ V)
+    values = function.values(points)[:, 0]
+    slopes = function.slopes(x, around).reshape(-1)
+    return slopes @ covariance @ slopes / (density @ values**2 - (density @ values) ** 2)
+
+
+@pytest.mark.parametrize("d", [1, 3, 8, 128])
+def test_each_length_goes_to_the_same_quantile(d):
+    z = np.random.default_rng(d).standard_normal((5, 40, d))
+    longer, weights = lengthened(z)
+    before, after = (np.linalg.norm(each, axis=-1) for each in (z, longer))
+    np.testing.assert_allclose(stats.chi(d + 2).cdf(after), stats.chi(d).cdf(before), rtol=1e-9)
+    np.testing.assert_allclose(longer / after[..., None], z / before[..., None], rtol=1e-12)
+    np.testing.assert_allclose(weights, d / after**2, rtol=1e-12)
+
+
+def test_lengths_that_no_draw_has_stay_finite():
+    z = np.outer([1e-12, 1e-3, 6.3, 9.0, 20.0], np.ones(3))
+    longer, weights = lengthened(z)
+    assert np.isfinite(longer).all()
+    assert np.isfinite(weights).all()
+    np.testing.assert_allclose(longer[-1], np.sqrt(stats.chi2(5).isf(stats.chi2(3).sf(1_200)) / 3), rtol=1e-9)
+    assert (np.diff(longer[:, 0]) > 0).all()
+
+
+@pytest.mark.parametrize("d", [3, 11])
+def test_weighted_means_are_those_over_the_neighbourhood(d):
+    rng = np.random.default_rng(0)
+    z, weights = lengthened(rng.standard_normal((200_000, d)))
+    first = z[:, 0]
+    for power, moment in ((0, 1.0), (1, 0.0), (2, 1.0), (3, 0.0), (4, 3.0), (6, 15.0)):
+        terms = weights * first**power
+        assert abs(terms.mean() - moment) < 4.5 * terms.std() / np.sqrt(len(terms))
+    # of slopes every draw tells as much: products with weights are as large for all lengths
+    np.testing.assert_allclose(weights * (z**2).sum(axis=1), d)
+
+
+@pytest.mark.parametrize("design", ["aligned", "aligned-pairs"])
+@pytest.mark.parametrize("settings", [sl.CLime(), sl.CLime(curves=True)], ids=["line", "curves"])
+@pytest.mark.parametrize("around", [sl.Neighbourhood(0.8), FULL], ids=["diagonal", "full"])
+@pytest.mark.parametrize(
+    "function",
+    [known.Sine(2 * V, 0.3), known.Probit(3 * V, 0.4), known.Step(V, 0.1), known.Absolute(V, 0.2), known.Linear(V, 2)],
+    ids=["sine", "probit", "step", "absolute", "linear"],
+)
+def test_the_mean_and_the_fidelity_are_those_of_the_neighbourhood(design, settings, around, function):
+    """Closed forms: F(x), and the share of the variance that is linear, of which many draws leave little doubt."""
+    rows = np.zeros((64, 4)) + 0.1
+    e = sl.explain(
+        function.values, rows, method=settings, design=design, sigma=around, n_samples=1_024, draws="independent"
+    )
+    assert e.provenance.is_lengthened
+    mean = function.smoothed(rows[0], around)
+    assert np.abs(e.smoothed.mean() - mean) < 4.5 * e.smoothed.std() / 8 + 1e-12
+    fidelity = linear_share(function, rows[0], around)
+    # up to 32 terms are fitted to 1,024 draws, and the residual is made larger by as much; noise is taken off
+    doubt = 32 / 1_024 * (1 - fidelity) + (e.standard_error**2).sum(axis=1).mean() / e.standard_error.shape[1]
+    assert np.abs(e.fidelity.mean() - fidelity) < 4.5 * e.fidelity.std() / 8 + doubt + 1e-12
+
+
+def test_the_intercept_knows_the_mean_better_than_draws_do():
+    """What the fit explains is known to have mean 0."""
+    f = known.Probit(2 * V, 0.4)
+    rows = np.zeros((64, 4))
+    e = sl.explain(f.values, rows, method=sl.CLime(curves=True), n_samples=1_024, draws="independent")
+    plain = sl.explain(f.values, rows, method="clime", design="iid", n_samples=1_024, draws="independent")
+    truth = f.smoothed(rows[0], sl.Neighbourhood(1.0))
+    error, by_draws = (np.sqrt(((each.smoothed - truth) ** 2).mean()) for each in (e, plain))
+    assert 5 * error < by_draws
+
+
+def test_they_are_for_aligned_draws_of_three_features_that_are_fitted():
+    f = known.Sine(V[:2])
+    assert not sl.explain(f.values, np.zeros(2), n_samples=512).provenance.is_lengthened
+    f = known.Sine(V)
+    assert sl.explain(f.values, np.zeros(4), n_samples=512).provenance.is_lengthened
+    assert not sl.explain(f.values, np.zeros(4), n_samples=512, method="clime", design="iid").provenance.is_lengthened
+    assert not sl.explain(f, np.zeros(4), n_samples=512).provenance.is_lengthened  # from gradients
+
+
+def test_rows_alone_and_together_and_in_any_batches_are_the_same():
+    f = lambda a: np.tanh(a @ V) + (a @ V[::-1]) ** 3
+    rows = np.random.default_rng(1).standard_normal((5, 4))
+    for draws in ("shared", "independent"):
+        whole = sl.explain(f, rows, n_samples=512, draws=draws, method=sl.CLime(curves=True))
+        pieces = sl.explain(f, rows, n_samples=512, draws=draws, method=sl.CLime(curves=True), batch_size=100)
+        for name in ("values", "standard_error", "smoothed", "fidelity", "radius"):
+            np.testing.assert_allclose(getattr(pieces, name), getattr(whole, name), rtol=1e-8)
+
+
+def test_outputs_with_draws_of_their_own_rows_are_weighed_alike():
+    one, other = known.Sine(V, 0.3), known.Probit(2 * V[::-1], 0.1)
+    both = lambda a: np.column_stack([one.values(a), other.values(a)])
+    rows = np.random.default_rng(2).standard_normal((3, 4))
+    found = sl.explain_outputs(both, rows, n_samples=1_024, draws="independent", method=sl.CLime(curves=True))
+    for f, e in zip((one, other), found.values(), strict=True):
+        for row in range(3):
+            truth = f.slopes(rows[row], sl.Neighbourhood(1.0))
+            assert np.linalg.norm(e.values[row] - truth) <= e.radius[row]
+
+
+def test_files_of_earlier_versions_are_drawn_again_as_they_were(tmp_path):
+    import json
+
+    e = sl.explain(known.Sine(V).values, np.zeros(4), n_samples=512)
+    e.save(tmp_path / "new.json")
+    new = sl.load(tmp_path / "new.json")
+    np.testing.assert_array_equal(new.perturbations(), e.perturbations())
+    plain = json.loads(e.to_json()) | {"version": 2}
+    del plain["provenance"]["is_lengthened"]
+    (tmp_path / "old.json").write_text(json.dumps(plain))
+    old = sl.load(tmp_path / "old.json")
+    again, _ = lengthened(old.perturbations())
+    np.testing.assert_allclose(again, e.perturbations(), rtol=1e-9)
+    with pytest.warns(sl.errors.ErrorsAdded):
+        assert (old - e).groups is None
