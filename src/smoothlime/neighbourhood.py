@@ -12,7 +12,7 @@ import numpy as np
 
 from ._parallel import in_parts, threads
 from ._types import Array, Flags, Indices, Points
-from ._validate import as_float_array, check_rows, default_names
+from ._validate import as_float_array, check_rows
 from .errors import InvalidArgument, WrongType
 from .tables import agreed_columns, as_table
 
@@ -230,7 +230,7 @@ class Neighbourhood:
 
     def _check_columns(self, feature_names: Sequence[str]) -> None:
         given = tuple(feature_names)
-        if self.columns is None or not given or given == self.columns or given == default_names(len(given)):
+        if self.columns is None or not given or given == self.columns:
             return
         msg = (
             f"the neighbourhood was made for columns {', '.join(map(repr, self.columns))}, but the rows have"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ._types import Array
-from ._validate import check_finite, check_names, check_rows, default_names
+from ._validate import check_finite, check_names, check_rows
 from .errors import CategoriesPerturbed, InvalidArgument, WrongType
 from .models import Model, as_asked
 from .models.base import FunctionModel
@@ -15,7 +15,7 @@ from .models.categories import categorical_features
 from .models.from_estimator import EstimatorModel
 from .models.on_tables import TableModel
 from .neighbourhood import Factor, Neighbourhood
-from .tables import Table, as_table
+from .tables import Table, agreed_columns, as_table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,9 +49,10 @@ def take_up(
     if table is not None and isinstance(adapted, FunctionModel) and not isinstance(model, Model):
         adapted = adapted.for_rows_of_a_table()
     data = as_table(background, "background")
-    columns = data.names if data is not None else sigma.columns if isinstance(sigma, Neighbourhood) else None
-    names = _feature_names(getattr(adapted, "feature_names", None), table, columns, x.shape[1])
-    neighbourhood = choose_neighbourhood(sigma, background, names)
+    columns = _columns_of(sigma) if data is None else data.names
+    given = _given_names(getattr(adapted, "feature_names", None), table, columns, x.shape[1])
+    names = check_names(given, x.shape[1])
+    neighbourhood = choose_neighbourhood(sigma, background, given, x.shape[1])
     if table is not None:
         neighbourhood = neighbourhood.holding(table.not_numeric, names)
     factor = neighbourhood.factor(x.shape[1], names)
@@ -96,8 +97,8 @@ def _warn_of_categories(model: Model, factor: Factor, names: tuple[str, ...]) ->
         warnings.warn(msg, CategoriesPerturbed, stacklevel=5)
 
 
-def choose_neighbourhood(sigma: Any, background: Any, names: tuple[str, ...]) -> Neighbourhood:
-    """The neighbourhood given, or sigma in units of one or of the background's columns."""
+def choose_neighbourhood(sigma: Any, background: Any, names: tuple[str, ...] | None, d: int) -> Neighbourhood:
+    """The neighbourhood given, or sigma in units of one or of the background's columns: by name where rows have any."""
     if isinstance(sigma, Neighbourhood):
         if background is not None:
             msg = "give background or a Neighbourhood as sigma, not both; Neighbourhood.from_data(background) makes one"
@@ -106,23 +107,31 @@ def choose_neighbourhood(sigma: Any, background: Any, names: tuple[str, ...]) ->
     if background is None:
         return Neighbourhood(sigma)
     table = as_table(background, "background")
-    if table is not None and names != default_names(len(names)):
+    if table is not None and names is not None:
         missing = [name for name in names if name not in table.names]
         if missing:
             msg = f"background has no column {missing[0]!r}; its columns are {', '.join(map(repr, table.names))}"
             raise InvalidArgument(msg)
         background = table.select(names).frame.to_native()
     found = Neighbourhood._from_data(background, sigma, called="background")
-    if len(found.scale) != len(names):
-        msg = f"background has {len(found.scale)} columns but the rows have {len(names)} features"
+    if len(found.scale) != d:
+        msg = f"background has {len(found.scale)} columns but the rows have {d} features"
         raise InvalidArgument(msg)
     return found
 
 
-def _feature_names(
+def _columns_of(sigma: Any) -> tuple[str, ...] | None:
+    """Names of the features that sigma is for, where it has any."""
+    return sigma.columns if isinstance(sigma, Neighbourhood) else agreed_columns(None, {"sigma": sigma})
+
+
+def _given_names(
     of_model: tuple[str, ...] | None, rows: Table | None, of_spread: tuple[str, ...] | None, d: int
-) -> tuple[str, ...]:
-    """Names from the model or from the columns of X, which must agree, order included; else from what gives scales."""
+) -> tuple[str, ...] | None:
+    """Names from the model or from the columns of X, which must agree, order included; else from what gives scales.
+
+    None where nothing has names: only then do scales go by position.
+    """
     of_rows = None if rows is None else rows.names
     if of_model is not None and len(of_model) != d:
         what = "lose a column" if d < len(of_model) else "gain a column, the label perhaps"
@@ -137,7 +146,6 @@ def _feature_names(
             f" {of_model[first]!r}. Select the model's columns in its order: X[{list(of_model)[:3]}...]"
         )
         raise InvalidArgument(msg)
-    found = of_model or of_rows
-    if found is None and of_spread is not None and len(of_spread) == d:
-        found = of_spread
-    return check_names(found, d)
+    if of_model is None and of_rows is None:
+        return of_spread if of_spread is not None and len(of_spread) == d else None
+    return of_rows if of_model is None else of_model

@@ -7,6 +7,7 @@ import stat
 import typing
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import smoothlime as sl
@@ -173,6 +174,17 @@ class TestEarlierDraws:
         e, old = self.loaded(tmp_path, "orthogonal")
         np.testing.assert_array_equal(old.perturbations(), e.perturbations())
         assert (old - e).groups is not None
+
+
+def test_names_that_earlier_versions_took_for_none_load_as_they_were_used(tmp_path, path):
+    data = pd.DataFrame({"a": [0.0, 1.0, 5.0], "b": [0.0, 100.0, 50.0]})
+    e = sl.explain(lambda a: a.sum(axis=1), [0.0, 0.0], sigma=sl.Neighbourhood.from_data(data), n_samples=64)
+    plain = json.loads(e.to_json()) | {"feature_names": ["x0", "x1"]}  # columns of the rows; scales went by position
+    old = tmp_path / "old.json"
+    old.write_text(json.dumps(plain))
+    again = through(sl.load(old), path)
+    assert (again.feature_names, again.neighbourhood.columns) == (("x0", "x1"), None)
+    np.testing.assert_array_equal(again.perturbations(), e.perturbations())
 
 
 class TestFormats:

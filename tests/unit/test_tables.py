@@ -354,6 +354,38 @@ class TestNames:
             )
             assert sl.explain(lambda a: a[:, 0], [1.0, 2.0], sigma=around, n_samples=64).values.shape == (1, 2)
 
+    def test_columns_named_as_if_they_had_no_names_are_found_by_name(self):
+        rows = pd.DataFrame({"x0": [0.0], "x1": [0.0]})
+        data = pd.DataFrame({"y": [1.0, 1.0], "x1": [0.0, 200.0], "x0": [0.0, 2.0]})
+        for background in (data, data[["x1", "x0"]], pl.from_pandas(data)):
+            e = sl.explain(lambda a: a.sum(axis=1), rows, background=background, n_samples=64)
+            np.testing.assert_allclose(e.std, np.array([2.0, 200.0]) / np.sqrt(2))
+        around = sl.Neighbourhood.from_data(data[["x1", "x0"]])
+        with pytest.raises(InvalidArgument, match="made for columns 'x1', 'x0', but the rows have 'x0', 'x1'; select"):
+            sl.explain(lambda a: a.sum(axis=1), rows, sigma=around)
+        with pytest.raises(InvalidArgument, match="background has no column 'x0'; its columns are 'a', 'b'"):
+            sl.explain(lambda a: a.sum(axis=1), rows, background=pd.DataFrame(np.eye(2), columns=["a", "b"]))
+
+    def test_scales_without_names_go_by_position_whatever_the_names_of_the_rows(self):
+        rows = pd.DataFrame({"x1": [0.0], "x0": [0.0]})
+        data = np.array([[0.0, 0.0], [2.0, 200.0]])
+        scales = np.array([2.0, 200.0]) / np.sqrt(2)
+        for about in ({"background": data}, {"sigma": sl.Neighbourhood.from_data(data)}, {"sigma": scales}):
+            e = sl.explain(lambda a: a.sum(axis=1), rows, n_samples=64, **about)
+            assert e.feature_names == ("x1", "x0")
+            np.testing.assert_allclose(e.std, scales)
+
+    def test_a_labelled_sigma_names_rows_and_a_background_that_have_no_names(self):
+        sigma = pd.Series({"b": 1.0, "a": 10.0})
+        for about in ({}, {"background": np.eye(2)}):
+            e = sl.explain(lambda a: a.sum(axis=1), [0.0, 0.0], sigma=sigma, n_samples=64, **about)
+            assert e.feature_names == ("b", "a")
+
+    def test_a_neighbourhood_for_more_columns_than_there_are_features_is_refused(self):
+        around = sl.Neighbourhood(0.5, columns=["a", "b", "c"])
+        with pytest.raises(InvalidArgument, match="made for columns 'a', 'b', 'c', but the rows have 'x0', 'x1'"):
+            sl.explain(lambda a: a.sum(axis=1), [0.0, 0.0], sigma=around)
+
     def test_a_labelled_sigma_goes_by_the_order_of_all_else(self):
         data = pd.DataFrame({"b": [0.0, 1.0, 5.0], "a": [0.0, 100.0, 50.0]})
         sigma = pd.Series({"a": 1.0, "b": 10.0})

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .._validate import check_choice, check_count, check_names
+from .._validate import check_choice, check_count, check_names, default_names
 from .._version import __version__
 from ..designs import DESIGNS
 from ..errors import SmoothlimeError, UnreadableFile
@@ -102,7 +102,7 @@ def unpack(header: dict[str, Any], source: Source) -> Explanation:
     given = take(header, "feature_names", list)
     d = len(given)
     names = _checked(check_names, from_nested(given, "text", (d,), "feature_names"), d)
-    neighbourhood = _neighbourhood(take(header, "neighbourhood", dict), d)
+    neighbourhood = _neighbourhood(take(header, "neighbourhood", dict), names)
     free = len(_checked(neighbourhood.factor, d, names).free)
     r = _checked(check_count, take(header, "rows", int), "rows", at_least=0)
     g = take(header, "groups", int, type(None))
@@ -172,7 +172,8 @@ def check_format(header: Any) -> None:
         raise UnreadableFile(msg)
 
 
-def _neighbourhood(raw: dict[str, Any], d: int) -> Neighbourhood:
+def _neighbourhood(raw: dict[str, Any], names: tuple[str, ...]) -> Neighbourhood:
+    d = len(names)
     fixed = take(raw, "fixed", list)
     for each in fixed:
         if type(each) not in (int, str):
@@ -190,6 +191,8 @@ def _neighbourhood(raw: dict[str, Any], d: int) -> Neighbourhood:
     columns = take(raw, "columns", list, type(None))
     if columns is not None:
         columns = from_nested(columns, "text", (d,), "columns")
+        if names == default_names(d) != tuple(columns):  # earlier versions then took scales by position: they were none
+            columns = None
     return _checked(Neighbourhood, **given, fixed=fixed, columns=columns)
 
 
