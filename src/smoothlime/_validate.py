@@ -47,6 +47,21 @@ def as_float_array(value: Any, name: str, *, allow_bools: bool = True) -> Array:
         raise WrongType(msg) from err
 
 
+def as_own_array(value: Any, name: str, *, allow_bools: bool = True) -> Array:
+    """The same as `as_float_array`, in memory of its own: what the caller does to `value` later does not reach it."""
+    array = as_float_array(value, name, allow_bools=allow_bools)
+    return array.copy() if _may_share(value, array) else array
+
+
+def _may_share(value: Any, array: Array) -> bool:
+    """Whether reading `value` as an array has not copied it; of what is neither array nor tensor nobody knows."""
+    if isinstance(value, np.ndarray):
+        return np.may_share_memory(value, array)
+    if hasattr(value, "detach"):
+        return bool(value.data_ptr() == array.ctypes.data)
+    return not isinstance(value, list | tuple | int | float)
+
+
 def is_masked(value: Any) -> bool:
     """Whether it is a masked array, without loading `numpy.ma` to ask."""
     return isinstance(value, np.ndarray) and hasattr(value, "mask")
@@ -85,9 +100,12 @@ def _lengths(value: Any) -> list[int]:
     return list(dict.fromkeys(len(each) for each in rows if isinstance(each, list | tuple)))
 
 
-def check_rows(X: Any, name: str = "X", *, finite: bool = True) -> Array:
-    """One row (d,) or rows (r, d) as a float64 array (r, d), finite unless that is looked at later."""
-    rows = as_float_array(X, name)
+def check_rows(X: Any, name: str = "X", *, finite: bool = True, own: bool = False) -> Array:
+    """One row (d,) or rows (r, d) as a float64 array (r, d), finite unless that is looked at later.
+
+    `own` is for rows that are kept: they are copied once.
+    """
+    rows = as_own_array(X, name) if own else as_float_array(X, name)
     if rows.ndim == 1:
         rows = rows[None, :]
     if rows.ndim != 2:

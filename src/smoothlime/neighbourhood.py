@@ -12,7 +12,7 @@ import numpy as np
 
 from ._parallel import in_parts, threads
 from ._types import Array, Flags, Indices, Points
-from ._validate import as_float_array, check_rows
+from ._validate import as_float_array, as_own_array, check_rows
 from .errors import InvalidArgument, WrongType
 from .tables import agreed_columns, as_table
 
@@ -314,7 +314,7 @@ def _positive(value: Any, name: str, *, at_least_1d: bool = False) -> Array:
     if value is None:
         msg = f"{name} must be one number, or one per feature; got None. Leave it out for 1.0"
         raise WrongType(msg)
-    array = as_float_array(value, name, allow_bools=False)
+    array = as_own_array(value, name, allow_bools=False)
     if array.ndim > 1 or (at_least_1d and array.ndim == 0):
         wanted = "one number per feature" if at_least_1d else "one number, or one per feature"
         msg = f"{name} must be {wanted}; got shape {array.shape}"

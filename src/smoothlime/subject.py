@@ -72,7 +72,7 @@ def _read(X: Any) -> tuple[Table | None, Array]:
     """The rows as a table, if they are one, and as numbers."""
     table = as_table(X)
     if table is None:
-        return None, check_rows(X, finite=False)
+        return None, check_rows(X, finite=False, own=True)
     if table.is_of_objects:
         msg = (
             "all columns of X are of type object, which does not say that they hold numbers;"

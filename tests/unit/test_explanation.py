@@ -3,12 +3,15 @@ import itertools
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
+import torch
 from sklearn.linear_model import LinearRegression
 
 import smoothlime as sl
 from smoothlime import errors
 from smoothlime import testing as known
+from smoothlime._validate import _may_share, as_float_array
 
 V = np.array([0.7, -0.4, 0.3])
 X = np.random.default_rng(0).normal(size=(4, 3))
@@ -115,6 +118,50 @@ class TestRows:
         for ask in (e.perturbations, e.plot):
             with pytest.raises(errors.WrongType, match="row must be a position, which is a whole number; got "):
                 ask(row)
+
+
+class TestOwnMemory:
+    """What the caller does to arrays later does not reach what was made of them."""
+
+    @pytest.mark.parametrize("model", [F, LinearRegression().fit(X, X @ V)], ids=["drawn", "exact"])
+    @pytest.mark.parametrize("as_rows", [np.array, torch.tensor, np.asfortranarray, lambda x: np.array(x)[0]])
+    def test_rows_and_sigma_are_copied(self, model, as_rows):
+        rows, sigma, data = as_rows(X), np.array([0.5, 1.0, 2.0]), np.array(X)
+        more = {} if model is not F else {"n_samples": 64, "method": "clime"}
+        e = sl.explain(model, rows, sigma=sigma, background=data, **more)
+        before = e.to_json()
+        rows += 10
+        sigma *= 5
+        data *= 3
+        assert e.to_json() == before
+        np.testing.assert_array_equal(e.x, X[: len(e)])
+        np.testing.assert_array_equal(e.neighbourhood.sigma, [0.5, 1.0, 2.0])
+
+    @pytest.mark.parametrize("as_scale", [np.array, torch.tensor, pd.Series])
+    def test_a_neighbourhood_is_of_its_own(self, as_scale):
+        sigma, scale, covariance = as_scale([1.0, 2.0]), as_scale([3.0, 4.0]), np.eye(2)
+        around, correlated = sl.Neighbourhood(sigma, scale=scale), sl.Neighbourhood(covariance=covariance)
+        for given in (sigma, scale, covariance):
+            given *= 7
+        assert around == sl.Neighbourhood([1.0, 2.0], scale=[3.0, 4.0])
+        assert correlated == sl.Neighbourhood(covariance=np.eye(2))
+
+    def test_predictions_are_not_the_models_own(self):
+        answers = np.empty(10_000)
+
+        def function(a):
+            answers[: len(a)] = a @ V
+            return answers[: len(a)]
+
+        e = explain(function)
+        answers[:] = 0
+        np.testing.assert_allclose(e.prediction, X @ V)
+
+    def test_what_a_conversion_has_copied_is_not_copied_again(self):
+        for given in (X.astype(np.float32), torch.tensor(X, dtype=torch.float32), X.tolist(), np.ma.array(X)):
+            array = as_float_array(given, "X")
+            assert not _may_share(given, array)
+        assert _may_share(X, as_float_array(X, "X"))
 
 
 class TestArithmetic:
