@@ -85,7 +85,8 @@ def explain(
         Data that gives the feature scales; sigma then counts in their standard deviations. Missing values are left
         out; columns of a data frame are found by name.
     target
-        Output position or name; `"predicted"` for each row's own top class; `{"a": 1, "b": -1}` for a contrast.
+        Output position or name; `"predicted"` for each row's own top class; `{"a": 1, "b": -1}` for a contrast. The
+        one margin of two classes is that of the second, so position 1; it needs no target.
     output
         For classifiers: explain the probability or the margin. The margin of an outlier detector is its score, without
         which its predictions are explained. Functions and torch modules are taken as they are.

@@ -262,6 +262,23 @@ def test_a_class_with_a_number_for_a_name_is_found_by_its_name(folder):
     assert "target '²' is not an output" in done.output
 
 
+def test_a_target_is_the_same_class_by_margin_as_by_probability(folder):
+    (folder / "halves.py").write_text(
+        "import numpy as np\nfrom sklearn.linear_model import LogisticRegression\n"
+        "X = np.random.default_rng(0).normal(size=(60, 2))\n"
+        "model = LogisticRegression().fit(X, (X[:, 0] > 0) + 1)\n"
+    )
+    out = folder / "e.json"
+    arguments = ["explain", "halves:model", str(folder / "rows.csv"), "--path", str(folder), "-o", str(out)]
+    for target, output in (("2", "margin"), ("2", "probability"), ("0", "probability"), ("1", "probability")):
+        assert CliRunner().invoke(main, [*arguments, "--output", output, "--target", target]).exit_code == 0
+        assert sl.load(out).output_name == ("2" if target == "2" else "1")
+    for target in ("0", "1"):
+        done = CliRunner().invoke(main, [*arguments, "--output", "margin", "--target", target])
+        assert done.exit_code == 2
+        assert "is class '1', but the margin of two classes is one score, that of '2'" in done.output
+
+
 @pytest.mark.parametrize(
     ("module", "code", "message"),
     [

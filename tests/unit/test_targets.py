@@ -1,5 +1,13 @@
+import copy
+import pickle
+from typing import ClassVar
+
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.ensemble import IsolationForest
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.svm import SVC
 
 import smoothlime as sl
 from smoothlime.errors import InvalidArgument, WrongType
@@ -76,6 +84,54 @@ def test_an_output_may_be_called_true():
     with pytest.raises(InvalidArgument, match="which True is not; write target='True' if that is meant"):
         sl.explain(model, X, target=True)
     assert sl.explain(model, X, target="True", n_samples=64).output_name == "True"
+
+
+class TestMarginOfTwoClasses:
+    """Positions are those of the classes, whichever output is asked for."""
+
+    ROWS = pd.DataFrame(X, columns=["a", "b"])
+    LABELS = ("no", "yes")
+    MODELS: ClassVar = {
+        "exact": LogisticRegression().fit(X, LABELS),
+        "drawn": SVC().fit(X, LABELS),
+        "table": LogisticRegression().fit(ROWS, LABELS),
+    }
+
+    def explain(self, kind, target):
+        rows = self.ROWS if kind == "table" else X
+        return sl.explain(self.MODELS[kind], rows, output="margin", target=target)
+
+    @pytest.mark.parametrize("kind", MODELS)
+    def test_the_score_is_that_of_the_second_class(self, kind):
+        for target in (None, 1, np.int64(1), "yes", {1: 1.0}, {"yes": 1}):
+            e = self.explain(kind, target)
+            assert (e.prediction > 0).tolist() == [False, True]
+            assert e.output_name == "yes"
+
+    @pytest.mark.parametrize("kind", MODELS)
+    @pytest.mark.parametrize("target", [0, "no", {0: 1.0}])
+    def test_the_first_class_has_none(self, kind, target):
+        with pytest.raises(InvalidArgument, match=r"is class 'no', but the margin .* of 'yes': leave target out, or"):
+            self.explain(kind, target)
+
+    @pytest.mark.parametrize("target", [2, -1, "maybe"])
+    def test_other_targets_are_no_outputs(self, target):
+        with pytest.raises(InvalidArgument, match=r"is not an output; the margin of two classes is the score of 'yes'"):
+            self.explain("exact", target)
+
+    def test_signs_are_those_of_probabilities(self):
+        by_probability = sl.explain(self.MODELS["exact"], X, target=1)
+        assert (np.sign(by_probability.values) == np.sign(self.explain("exact", 1).values)).all()
+
+    def test_models_can_be_copied(self):
+        model = sl.as_model(self.MODELS["exact"], output="margin")
+        copied = pickle.loads(pickle.dumps(copy.deepcopy(model)))
+        assert (copied.outputs, copied.outputs.against) == (("yes",), "no")
+
+    def test_a_single_output_of_another_model_is_at_position_0(self):
+        for model in (LinearRegression().fit(X, X @ A[0]), IsolationForest(n_estimators=5).fit(X), lambda a: a[:, 0]):
+            output = "margin" if hasattr(model, "decision_function") else "probability"
+            assert sl.explain(model, X, target=0, output=output, n_samples=64).output_name == "output"
 
 
 def test_predicted_needs_something_to_choose_from():

@@ -171,6 +171,7 @@ def wanted_columns(text: str | None, option: str = "--columns") -> tuple[str, ..
 
 
 def target_of(text: str | None, outputs: tuple[str, ...]) -> Any:
-    """An output of that name if there is one, else the position that digits give."""
-    is_position = text is not None and text not in outputs and text.isascii() and text.isdigit()
+    """An output of that name if there is one, or a class that has none, else the position that digits give."""
+    names = (*outputs, getattr(outputs, "against", None))
+    is_position = text is not None and text not in names and text.isascii() and text.isdigit()
     return int(text) if is_position else text  # type: ignore[arg-type]  # text is not None there

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import InvalidArgument, WrongType
 from .base import as_columns
+from .targets import Score
 
 NO_PROBABILITIES = ("binary:logitraw", "reg", "rank:", "count:", "poisson", "quantile", "mape", "gamma", "tweedie")
 """Objectives of XGBoost and LightGBM, by how they begin, whose `predict_proba` may be anything."""
@@ -77,7 +78,7 @@ def from_estimator(estimator: Any, *, output: str, feature_names: tuple[str, ...
     if not keyword:
         _check_offered(estimator, "decision_function", output)
         _refuse_pairs(estimator, labels)
-    labels = labels[1:] if len(labels) == 2 else labels  # one score, in favour of the second class
+    labels = Score(*labels) if len(labels) == 2 else labels  # one score, in favour of the second class
     return EstimatorModel(estimator, "predict" if keyword else "decision_function", labels, names, keyword)
 
 

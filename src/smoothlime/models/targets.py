@@ -13,6 +13,40 @@ from .._types import Array
 from ..errors import InvalidArgument, WrongType
 
 
+class Score(tuple[str, ...]):
+    """Outputs of the margin of two classes: one, the score of the second, by its name.
+
+    Positions are those of the classes all the same, so that `target=0` is not one class by probability and the other by
+    margin.
+    """
+
+    against: str
+    """Name of the first class"""
+
+    def __new__(cls, against: str, favoured: str) -> Score:
+        """Names of the two classes, in their order."""
+        score = super().__new__(cls, (favoured,))
+        score.against = against
+        return score
+
+    def __getnewargs__(self) -> tuple[str, str]:
+        """What a copy is made of."""
+        return self.against, self[0]
+
+    def position(self, target: int | str) -> int:
+        """0, the one output there is, for the second class by position or name; the first has no score of its own."""
+        if target in (1, self[0]):
+            return 0
+        if target in (0, self.against):
+            msg = (
+                f"target {target!r} is class {self.against!r}, but the margin of two classes is one score, that of"
+                f" {self[0]!r}: leave target out, or give target=1 or its name. For {self.against!r} take it times -1"
+            )
+            raise InvalidArgument(msg)
+        msg = f"target {target!r} is not an output; the margin of two classes is the score of {self[0]!r}, target=1"
+        raise InvalidArgument(msg)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Target:
     """Weights (r, t, k) that turn k outputs into the t scalars to explain, and what to call them."""
@@ -57,12 +91,10 @@ def resolve_target(target: Any, names: tuple[str, ...], r: int, predictions: Cal
         chosen = predictions().argmax(axis=1)
         weights = np.eye(k)[chosen][:, None, :]
         return Target(weights, ("predicted",), tuple((names[j],) for j in chosen))
-    if target is None:
-        if k > 1:
-            msg = f"the model has {k} outputs; say which to explain with target=: {_listed(names)}, or 'predicted'"
-            raise InvalidArgument(msg)
-        target = 0
-    j = _position(target, names)
+    if target is None and k > 1:
+        msg = f"the model has {k} outputs; say which to explain with target=: {_listed(names)}, or 'predicted'"
+        raise InvalidArgument(msg)
+    j = 0 if target is None else _position(target, names)
     weights = np.zeros(k)
     weights[j] = 1.0
     return Target(np.broadcast_to(weights, (r, 1, k)), (names[j],), ((names[j],),) * r)
@@ -115,6 +147,8 @@ def _contrast(target: Mapping[Any, Any], names: tuple[str, ...], r: int) -> Targ
 
 def _position(target: Any, names: tuple[str, ...]) -> int:
     if isinstance(target, str):
+        if isinstance(names, Score):
+            return names.position(target)
         if target not in names:
             msg = f"target {target!r} is not an output; the outputs are {_listed(names)}"
             raise InvalidArgument(msg)
@@ -128,6 +162,8 @@ def _position(target: Any, names: tuple[str, ...]) -> int:
     except TypeError:
         msg = f"target must be an output's position or name, 'predicted', or a contrast; got {target!r}"
         raise WrongType(msg) from None
+    if isinstance(names, Score):
+        return names.position(j)
     if not 0 <= j < len(names):
         msg = f"target {target!r} is out of range; positions go from 0 to {len(names) - 1} ({_listed(names)})"
         raise InvalidArgument(msg)
