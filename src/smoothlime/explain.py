@@ -132,7 +132,9 @@ def explain(
         output_range=output_range, gradient_bound=gradient_bound, max_samples=max_samples, draws=draws, seed=seed,
         batch_size=batch_size,
     )  # fmt: skip
-    known = _exactly(model, X, method, sigma, background, output, n_samples, design)
+    known = exactly_unless_drawn(
+        model, X, method, sigma, background, output, draws=n_samples is not None or design != "auto"
+    )
     if known is not None:
         return known.run(known.resolve(target), settings.confidence, progress)[0]
     job = prepare(
@@ -186,7 +188,9 @@ def explain_outputs(
         output_range=output_range, gradient_bound=gradient_bound, max_samples=max_samples, draws=draws, seed=seed,
         batch_size=batch_size,
     )  # fmt: skip
-    known = _exactly(model, X, method, sigma, background, output, n_samples, design)
+    known = exactly_unless_drawn(
+        model, X, method, sigma, background, output, draws=n_samples is not None or design != "auto"
+    )
     if known is not None:
         every = every_output(known.outputs, len(known.predictions))
         return dict(zip(every.names, known.run(every, settings.confidence, progress), strict=True))
@@ -269,12 +273,11 @@ def prepare(
     return asked
 
 
-def _exactly(
-    model: Any, X: Any, method: Any, sigma: Any, background: Any, output: str, n_samples: Any, design: str
+def exactly_unless_drawn(
+    model: Any, X: Any, method: Any, sigma: Any, background: Any, output: str, *, draws: bool
 ) -> Exactly | None:
-    """The closed form, where it is asked for; or where nothing else is, and the model has one."""
+    """The closed form, where it is asked for; or where nothing else is, draws included, and the model has one."""
     is_asked_for = method == "exact" or isinstance(method, Exact)
-    draws = n_samples is not None or design != "auto"
     if is_asked_for and draws:
         msg = "method='exact' draws nothing; leave n_samples and design out"
         raise InvalidArgument(msg)

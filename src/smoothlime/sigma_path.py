@@ -12,11 +12,10 @@ import numpy as np
 
 from ._progress import Progress
 from ._types import Array
-from ._validate import as_float_array, check_count, check_fraction
+from ._validate import as_float_array, check_count
 from .errors import InvalidArgument, WrongType
 from .estimators import Estimator
-from .exactly import find_exactly
-from .explain import prepare
+from .explain import exactly_unless_drawn, prepare
 from .explanation import Explanation
 from .job import Job
 from .models import Target
@@ -26,6 +25,9 @@ from .settings import Settings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+DRAWS = 1_024
+"""At each σ, where nothing else is asked for."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -163,7 +165,7 @@ def sigma_path(
     background: Any = None,
     target: int | str | Mapping[Any, float] | None = None,
     output: Literal["probability", "margin"] = "probability",
-    n_samples: int = 1_024,
+    n_samples: int | Literal["auto"] = "auto",
     confidence: float = 0.95,
     design: str = "auto",
     seed: int = 0,
@@ -191,8 +193,9 @@ def sigma_path(
     background
         Data that gives the feature scales; `sigmas` then count in their standard deviations.
     n_samples
-        Draws at each σ, rounded up to whole blocks of the design. Their number is fixed: drawing on until a tolerance
-        holds would give every σ draws of its own.
+        Draws at each σ, rounded up to whole blocks of the design; 1,024 unless given. Their number is fixed: drawing
+        on until a tolerance holds would give every σ draws of its own. As in `explain`, models with a closed form are
+        drawn around only where this or `design` is given, or a method that draws.
 
     Examples
     --------
@@ -205,16 +208,21 @@ def sigma_path(
     wanted = _check_sigmas(sigmas)
     around = _check_neighbourhood(neighbourhood, background)
     _check_one_row(getattr(x, "shape", ()))  # before the model is asked about them all
-    known = _exact_path(model, x, method, wanted, around, background, target, output, confidence, progress)
-    if known is not None:
-        return known
+    is_free = isinstance(n_samples, str) and n_samples == "auto"
     settings = Settings(
-        n_samples=check_count(n_samples, "n_samples"), confidence=confidence, seed=seed, batch_size=batch_size
+        n_samples=DRAWS if is_free else check_count(n_samples, "n_samples"), confidence=confidence, seed=seed,
+        batch_size=batch_size,
+    )  # fmt: skip
+    spreads = [float(each) if around is None else _times(around, around, each) for each in wanted]
+    draws = not is_free or design != "auto"
+    known = _exact_path(
+        model, x, method, spreads, background, target, output, settings.confidence, progress, draws=draws
     )
+    if known:
+        return SigmaPath(wanted, tuple(known))
     job = prepare(
-        model, x, settings, method=method,
-        sigma=float(wanted[0]) if around is None else _times(around, around, wanted[0]),
-        background=background, target=target, output=output, design=design, may_turn=False,
+        model, x, settings, method=method, sigma=spreads[0], background=background, target=target, output=output,
+        design=design, may_turn=False,
     )  # fmt: skip
     _check_one_row(job.rows.shape)
     resolved = job.resolve(target)
@@ -227,27 +235,24 @@ def _exact_path(
     model: Any,
     x: Any,
     method: Any,
-    sigmas: Array,
-    around: Neighbourhood | None,
+    spreads: Sequence[float | Neighbourhood],
     background: Any,
     target: Any,
     output: str,
     confidence: float,
     progress: Any,
-) -> SigmaPath | None:
-    """The path of a model that has a closed form, which needs no draws at any σ."""
-    if method not in ("auto", "exact"):
-        return None
+    *,
+    draws: bool,
+) -> list[Explanation]:
+    """Explanations by closed form, which needs no draws at any σ; none where the model has no such form at some."""
     found = []
-    for sigma in sigmas:
-        here = float(sigma) if around is None else _times(around, around, sigma)
-        known = find_exactly(model, x, sigma=here, background=background, output=output, is_asked_for=method == "exact")
+    for sigma in spreads:
+        known = exactly_unless_drawn(model, x, method, sigma, background, output, draws=draws)
         if known is None:
-            return None
+            return []
         _check_one_row(known.subject.rows.shape)
-        resolved = known.resolve(target)
-        found += known.run(resolved, check_fraction(confidence, "confidence"), progress)
-    return SigmaPath(sigmas, tuple(found))
+        found += known.run(known.resolve(target), confidence, progress)
+    return found
 
 
 def _widened(job: Job, around: Neighbourhood | None, sigma: float) -> Job:

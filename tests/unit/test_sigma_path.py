@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 import torch
 from rich.console import Console
+from sklearn.linear_model import LinearRegression
 
 import smoothlime as sl
 from smoothlime import errors
 from smoothlime import testing as known
 from smoothlime.designs import DESIGNS
+from smoothlime.exact import Exact
 from smoothlime.plots.path import spread
 
 X = np.array([0.1, -0.2, 0.3])
@@ -290,6 +292,38 @@ def test_an_array_of_several_rows_is_refused_before_the_model_is_asked():
 def test_bad_arguments(more, error, message):
     with pytest.raises(error, match=message):
         sl.sigma_path(SINE, X, [0.5], **more)
+
+
+LINE = LinearRegression().fit(np.eye(3), [1.0, 2.0, 4.0])
+
+
+@pytest.mark.parametrize(
+    ("more", "error", "message"),
+    [
+        ({"design": "nonsense"}, errors.InvalidArgument, "design must be one of"),
+        ({"n_samples": -5}, errors.InvalidArgument, "n_samples must be a whole number >= 1; got -5"),
+        ({"n_samples": "many"}, errors.WrongType, "n_samples must be a whole number; got 'many'"),
+        ({"seed": "a"}, errors.WrongType, "seed must be a whole number; got 'a'"),
+        ({"batch_size": -1}, errors.InvalidArgument, "batch_size must be a whole number >= 1; got -1"),
+        ({"confidence": 2}, errors.InvalidArgument, "confidence must lie strictly between 0 and 1; got 2"),
+        ({"output": "odds"}, errors.InvalidArgument, "output must be one of 'probability', 'margin'; got 'odds'"),
+        ({"method": "exact", "n_samples": 64}, errors.InvalidArgument, "method='exact' draws nothing; leave n_samples"),
+        ({"method": "exact", "design": "iid"}, errors.InvalidArgument, "method='exact' draws nothing; leave n_samples"),
+    ],
+)
+def test_arguments_are_checked_where_nothing_is_drawn(more, error, message):
+    for ask in (lambda: sl.sigma_path(LINE, X, [0.5, 1.0], **more), lambda: sl.explain(LINE, X, **more)):
+        with pytest.raises(error, match=message):
+            ask()
+
+
+def test_closed_forms_are_taken_as_explain_takes_them():
+    for more in ({}, {"method": "exact"}, {"method": Exact()}, {"seed": 3, "batch_size": 8}):
+        assert all(e.is_exact for e in sl.sigma_path(LINE, X, [0.5, 1.0], **more))
+    for more in ({"n_samples": 64}, {"design": "iid"}, {"method": "clime"}):
+        assert not any(e.is_exact for e in sl.sigma_path(LINE, X, [0.5, 1.0], **more))
+    with pytest.raises(errors.NoClosedForm, match="method='exact' needs a closed form"):
+        sl.sigma_path(SINE, X, [0.5, 1.0], method=Exact())
 
 
 def test_a_model_that_gives_nan_further_out_is_reported_as_in_explain():
