@@ -176,6 +176,14 @@ class TestEarlierDraws:
         assert (old - e).groups is not None
 
 
+def test_a_way_to_select_that_selected_nothing_loads_without_it(tmp_path):
+    plain = json.loads(explain(method=sl.Lime(kernel=None)).to_json())
+    plain["provenance"]["method"]["settings"]["select"] = "highest"
+    old = tmp_path / "old.json"
+    old.write_text(json.dumps(plain))
+    assert sl.load(old).provenance.method == sl.Lime(kernel=None)
+
+
 def test_names_that_earlier_versions_took_for_none_load_as_they_were_used(tmp_path, path):
     data = pd.DataFrame({"a": [0.0, 1.0, 5.0], "b": [0.0, 100.0, 50.0]})
     e = sl.explain(lambda a: a.sum(axis=1), [0.0, 0.0], sigma=sl.Neighbourhood.from_data(data), n_samples=64)

@@ -442,6 +442,12 @@ def test_a_kernel_cannot_spoil_the_distances():
         ({"lasso": 1, "features": 2}, errors.InvalidArgument, r"give features or lasso, not both; got features=2"),
         ({"features": 0}, errors.InvalidArgument, r"features must be a whole number >= 1; got 0"),
         ({"features": 1.5}, errors.WrongType, r"features must be a whole number; got 1.5"),
+        ({"select": "highest"}, errors.InvalidArgument, r"select='highest' says how to choose, but not how many"),
+        (
+            {"select": "lasso_path", "lasso": 1},
+            errors.InvalidArgument,
+            r"select='lasso_path' says how to choose, but not",
+        ),
         ({"select": "best"}, errors.InvalidArgument, r"select must be one of 'forward', 'highest', 'lasso_path'"),
     ],
 )
@@ -456,7 +462,7 @@ def test_settings_are_shown_where_they_differ():
     assert (
         repr(sl.Lime(kernel=np.exp, features=2, select="highest")) == "Lime(kernel=exp, features=2, select='highest')"
     )
-    assert sl.Lime(select="highest") == sl.Lime(select="highest") != sl.Lime()
+    assert sl.Lime(features=2, select="highest") == sl.Lime(features=2, select="highest") != sl.Lime(features=2)
 
 
 def test_more_features_than_there_are_is_refused():

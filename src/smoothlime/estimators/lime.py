@@ -79,6 +79,9 @@ class Lime:
             msg = f"give ridge or lasso, not both; got ridge={ridge:g} and lasso={lasso:g}"
             raise InvalidArgument(msg)
         check_choice(self.select, "select", SELECTIONS)
+        if self.features is None and self.select != "forward":
+            msg = f"select={self.select!r} says how to choose, but not how many; give features too, such as features=5"
+            raise InvalidArgument(msg)
         if self.features is not None:
             object.__setattr__(self, "features", check_count(self.features, "features"))
             if lasso:

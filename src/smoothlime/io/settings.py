@@ -66,6 +66,8 @@ def unpack_method(raw: Any) -> Any:
     for each in settings:
         if each not in known:
             raise newer(f"the setting {shown(each)} of {name}")
+    if name == "Lime" and settings.get("features") is None:  # earlier versions let it say how to select nothing
+        settings = {each: value for each, value in settings.items() if each != "select"}
     try:
         method = kind(**{each: _unpack(value) for each, value in settings.items()})
         _ = f"{method.name}{getattr(method, 'assumes', '')}"  # settings of settings are asked for here
