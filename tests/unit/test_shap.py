@@ -4,6 +4,7 @@ import re
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
 
 import smoothlime as sl
@@ -150,6 +151,8 @@ class TestContributions:
             ([0.0, np.nan, 1.0], "reference must be finite; got nan for 'debt'"),
             ({"age": 1.0, "debt": None, "income": np.inf}, "reference must be finite; got nan for 'debt'"),
             ({"age": "old", "debt": 1.0, "income": 1.0}, "reference must hold numbers; got 'old' for 'age'"),
+            ({"age": "3", "debt": 1.0, "income": 1.0}, "reference must hold numbers; got '3' for 'age'"),
+            (pd.DataFrame({"age": ["3"], "debt": [1.0], "income": [1.0]}), "hold numbers; got '3' for 'age'"),
             (["a", "b", "c"], "reference must hold numbers"),
         ],
     )

@@ -113,8 +113,8 @@ def _from_names(e: Explanation, by_name: dict[str, Any]) -> Array:
             msg = f"reference has no {name!r}; it must cover every feature that was perturbed"
             raise InvalidArgument(msg)
         try:
-            at[j] = by_name[name]
-        except (TypeError, ValueError):
+            at[j] = as_float_array(by_name[name], "reference")
+        except (TypeError, ValueError):  # ours are among them
             msg = f"reference must hold numbers; got {by_name[name]!r} for {name!r}"
             raise WrongType(msg) from None
     return at
