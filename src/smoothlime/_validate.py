@@ -31,7 +31,9 @@ def as_float_array(value: Any, name: str, *, allow_bools: bool = True) -> Array:
         raise WrongType(msg)
     try:
         found = np.asarray(value)
-        _check_kind(found, name, allow_bools=allow_bools)
+        _check_kind(found, name)
+        if not allow_bools:
+            _refuse_bools(value, found, name)
         if is_masked(value):  # asarray takes what lies beneath the mask
             return np.asarray(value.astype(np.float64).filled(np.nan))
         # objects are asked again: columns of nullable numbers have their own way to write gaps as NaN
@@ -67,14 +69,20 @@ def is_masked(value: Any) -> bool:
     return isinstance(value, np.ndarray) and hasattr(value, "mask")
 
 
-def _check_kind(found: Any, name: str, *, allow_bools: bool) -> None:
+def _refuse_bools(value: Any, found: Any, name: str) -> None:
+    """Refuse true and false, also in a list beside numbers, where NumPy takes them for such."""
+    is_beside = isinstance(value, list | tuple) and any(isinstance(each, bool | np.bool_) for each in value)
+    if is_beside or found.dtype.kind == "b":
+        given = list(value) if is_beside else found.tolist()
+        msg = f"{name} must hold numbers; got {_shown(given)}. Write 1.0 if that is what is meant"
+        raise WrongType(msg)
+
+
+def _check_kind(found: Any, name: str) -> None:
     """Refuse arrays that hold no numbers, though NumPy may read them as such."""
     kind = found.dtype.kind
     if kind == "c":
         msg = f"{name} must hold real numbers; got complex ones"
-        raise WrongType(msg)
-    if kind == "b" and not allow_bools:
-        msg = f"{name} must hold numbers; got {found.tolist()!r}. Write 1.0 if that is what is meant"
         raise WrongType(msg)
     what = what_instead_of_numbers(found)
     if what:

@@ -102,6 +102,9 @@ class SigmaPath:
     def __getitem__(self, which: Any) -> Any:
         """The explanation at one σ, by position; a slice gives a path."""
         if isinstance(which, slice):
+            if which.step is not None and operator.index(which.step) < 0:
+                msg = f"a path has its σ smallest first; got a slice with step {which.step}. Use list(path)[::-1]"
+                raise IndexError(msg)
             kept = self.explanations[which]
             if not kept:
                 msg = f"no σ is left of this path of {len(self)}; a path has at least one"

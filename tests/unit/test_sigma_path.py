@@ -249,6 +249,7 @@ def test_progress_counts_the_whole_path():
         ([np.inf], errors.InvalidArgument, "got inf at position 0"),
         ([0.2, 0.1, 0.2], errors.InvalidArgument, "sigmas must differ; 0.2 stands there 2 times"),
         (["wide"], errors.WrongType, "sigmas must hold numbers"),
+        ([True, 2], errors.WrongType, r"sigmas must hold numbers; got \[True, 2\]. Write 1.0 if that is what is meant"),
     ],
 )
 def test_bad_sigmas(sigmas, error, message):
@@ -379,6 +380,9 @@ def test_positions_slices_and_iteration():
         path[5]
     with pytest.raises(IndexError, match="no σ is left"):
         path[5:]
+    with pytest.raises(IndexError, match=r"smallest first; got a slice with step -1. Use list\(path\)\[::-1\]"):
+        path[::-1]
+    assert path[::2].sigmas.tolist() == [0.1, 0.6, 1.5]
     with pytest.raises(dataclasses.FrozenInstanceError):
         path.sigmas = [1.0]
 
