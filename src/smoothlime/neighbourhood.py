@@ -14,7 +14,7 @@ from ._parallel import in_parts, threads
 from ._types import Array, Flags, Indices, Points
 from ._validate import as_float_array, as_own_array, check_rows
 from .errors import InvalidArgument, WrongType
-from .tables import agreed_columns, as_table
+from .tables import agreed_columns, as_table, check_square
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -189,8 +189,10 @@ class Neighbourhood:
             )
             raise InvalidArgument(msg)
         cov = np.eye(rows.shape[1])
-        correlations = _ledoit_wolf(rows[:, varying] / rows[:, varying].std(axis=0))
-        cov[np.ix_(varying, varying)] = correlations * np.outer(std[varying], std[varying])
+        if varying.any():
+            cov[np.ix_(varying, varying)] = _correlations(rows[:, varying], called) * np.outer(
+                std[varying], std[varying]
+            )
         return cls(sigma, covariance=cov, fixed=held, columns=columns)
 
     def holding(self, features: Sequence[str], feature_names: Sequence[str]) -> Neighbourhood:
@@ -328,7 +330,13 @@ def _positive(value: Any, name: str, *, at_least_1d: bool = False) -> Array:
     return array
 
 
+def _is_definite(eigenvalues: Any) -> bool:
+    """Whether eigenvalues of correlations, in ascending order, are all more than rounding."""
+    return bool(eigenvalues[0] > eigenvalues[-1] * len(eigenvalues) * np.finfo(float).eps)
+
+
 def _symmetric(covariance: Any) -> Array:
+    check_square(covariance, "covariance")
     matrix = as_float_array(covariance, "covariance", allow_bools=False)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
         msg = f"covariance must be a square matrix (d, d); got shape {matrix.shape}"
@@ -349,7 +357,7 @@ def _symmetric(covariance: Any) -> Array:
         raise InvalidArgument(msg)
     matrix = (matrix + matrix.T) / 2
     values = np.linalg.eigvalsh(matrix / unit)
-    if values[0] <= values[-1] * len(matrix) * np.finfo(float).eps:
+    if not _is_definite(values):
         msg = (
             f"covariance must be positive definite; as correlations its smallest eigenvalue is"
             f" {values[0]:.3g} (largest {values[-1]:.3g}). Drop redundant features, or use from_data(..., full=True)"
@@ -362,6 +370,18 @@ def _check_length(given: int, d: int, name: str) -> None:
     if given != d:
         msg = f"{name} has {given} entries but the rows have {d} features"
         raise InvalidArgument(msg)
+
+
+def _correlations(rows: Array, called: str) -> Array:
+    """Shrunk correlations of columns that all vary; rows that are too few even for those are refused."""
+    found = _ledoit_wolf(rows / rows.std(axis=0))
+    if not _is_definite(np.linalg.eigvalsh(found)):
+        msg = (
+            f"{called} has {len(rows)} rows, too few to show how {rows.shape[1]} features vary together;"
+            " give more rows, drop redundant features, or use full=False"
+        )
+        raise InvalidArgument(msg)
+    return found
 
 
 def _ledoit_wolf(rows: Array) -> Array:

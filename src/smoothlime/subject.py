@@ -15,7 +15,7 @@ from .models.categories import categorical_features
 from .models.from_estimator import EstimatorModel
 from .models.on_tables import TableModel
 from .neighbourhood import Factor, Neighbourhood
-from .tables import Table, agreed_columns, as_table
+from .tables import Table, agreed_columns, as_table, check_numbered
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,6 +104,8 @@ def choose_neighbourhood(sigma: Any, background: Any, names: tuple[str, ...] | N
             msg = "give background or a Neighbourhood as sigma, not both; Neighbourhood.from_data(background) makes one"
             raise InvalidArgument(msg)
         return sigma
+    if names is not None:
+        check_numbered(sigma, "sigma", names)
     if background is None:
         return Neighbourhood(sigma)
     table = as_table(background, "background")
@@ -118,6 +120,12 @@ def choose_neighbourhood(sigma: Any, background: Any, names: tuple[str, ...] | N
         msg = f"background has {len(found.scale)} columns but the rows have {d} features"
         raise InvalidArgument(msg)
     return found
+
+
+def _as_written(of_model: tuple[str, ...], columns: tuple[str, ...]) -> tuple[str, ...]:
+    """The model's names as the columns have them: LightGBM writes underscores for the spaces in its own."""
+    written = {name.replace(" ", "_"): name for name in columns} | {name: name for name in columns}
+    return tuple(written.get(name, name) for name in of_model)
 
 
 def _columns_of(sigma: Any) -> tuple[str, ...] | None:
@@ -137,8 +145,8 @@ def _given_names(
         what = "lose a column" if d < len(of_model) else "gain a column, the label perhaps"
         msg = f"X has {d} features but the model has names for {len(of_model)}; did the rows {what}?"
         raise InvalidArgument(msg)
-    if of_model is not None and of_rows is not None and of_model == tuple(name.replace(" ", "_") for name in of_rows):
-        of_model = of_rows  # LightGBM writes its own names so
+    if of_model is not None:
+        of_model = _as_written(of_model, of_rows or of_spread or ())
     if of_model is not None and of_rows is not None and of_model != of_rows:
         first = next(j for j in range(d) if of_model[j] != of_rows[j])
         msg = (

@@ -156,12 +156,50 @@ def agreed_columns(columns: Sequence[str] | None, given: dict[str, Any]) -> tupl
     return agreed
 
 
+def check_numbered(value: Any, name: str, columns: Sequence[str]) -> None:
+    """Refuse labels 0, 1, ... of a Series for columns of these names in another order: there they are no positions."""
+    labels = tuple(map(str, _index(value, "index")))
+    if labels == _numbered(len(columns)) and labels != tuple(columns) and set(labels) == set(columns):
+        msg = (
+            f"{name} is for features {', '.join(labels)}, but the rows have {', '.join(columns)};"
+            " give the same ones in the same order"
+        )
+        raise InvalidArgument(msg)
+
+
+def check_square(value: Any, name: str) -> None:
+    """Refuse a data frame whose rows are labelled otherwise than its columns, as far as they have names."""
+    rows, columns = (_names(_index(value, each)) for each in ("index", "columns"))
+    if rows is not None and columns is not None and rows != columns:
+        j = next((j for j, pair in enumerate(zip(rows, columns, strict=False)) if pair[0] != pair[1]), 0)
+        msg = (
+            f"{name} must have its rows in the order of its columns; at position {j} stand row {rows[j]!r} and column"
+            f" {columns[j]!r}. Reorder it: {name}.loc[{name}.columns]"
+        )
+        raise InvalidArgument(msg)
+
+
 def _labels(value: Any) -> tuple[str, ...] | None:
     """Names that a pandas Series or data frame gives to its entries; positions are no names."""
-    labels = getattr(value, "columns", None) if hasattr(value, "columns") else getattr(value, "index", None)
-    if labels is None or callable(labels) or not all(isinstance(each, str) for each in labels):
-        return None
-    return tuple(labels)
+    return _names(_index(value, "columns" if hasattr(value, "columns") else "index"))
+
+
+def _index(value: Any, axis: str) -> Any:
+    """Labels of pandas along an axis, none where there are none: lists have a method of the name `index`."""
+    labels = getattr(value, axis, None)
+    return () if labels is None or callable(labels) else labels
+
+
+def _names(labels: Any) -> tuple[str, ...] | None:
+    """Labels that are text, or whole numbers that are not simply counted from 0."""
+    is_text = all(isinstance(each, str) for each in labels)
+    is_whole = all(isinstance(each, int | np.integer) and not isinstance(each, bool) for each in labels)
+    names = tuple(map(str, labels)) if is_text or is_whole else ()
+    return None if not names or (is_whole and names == _numbered(len(names))) else names
+
+
+def _numbered(d: int) -> tuple[str, ...]:
+    return tuple(map(str, range(d)))
 
 
 def _dense(frame: Any) -> Any:

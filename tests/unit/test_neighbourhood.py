@@ -170,6 +170,23 @@ def test_fixed_features_are_positions_or_names():
             Neighbourhood(fixed=wrong)
 
 
+def test_correlations_of_too_few_rows_ask_for_more():
+    rows = np.random.default_rng(0).normal(size=(2, 3))
+    with pytest.raises(
+        InvalidArgument, match=r"X has 2 rows, too few .* 3 features .* more rows, .* or use full=False"
+    ):
+        Neighbourhood.from_data(rows, full=True)
+    assert Neighbourhood.from_data(np.random.default_rng(0).normal(size=(5, 3)), full=True).covariance.shape == (3, 3)
+
+
+def test_data_in_which_nothing_varies_holds_everything_fixed():
+    for full in (False, True):
+        around = Neighbourhood.from_data(np.ones((5, 2)), full=full)
+        assert around.fixed == (0, 1)
+        with pytest.raises(InvalidArgument, match="all 2 features are fixed"):
+            around.factor(2)
+
+
 def test_names_must_be_as_many_as_scales():
     with pytest.raises(InvalidArgument, match="columns has 1 names for 2 features"):
         Neighbourhood(scale=[1.0, 2.0], columns=["a"])

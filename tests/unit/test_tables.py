@@ -1,10 +1,13 @@
 """Data frames in: names, types and text columns from pandas, polars and pyarrow."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from lightgbm import LGBMRegressor
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.impute import SimpleImputer
@@ -380,6 +383,56 @@ class TestNames:
         for about in ({}, {"background": np.eye(2)}):
             e = sl.explain(lambda a: a.sum(axis=1), [0.0, 0.0], sigma=sigma, n_samples=64, **about)
             assert e.feature_names == ("b", "a")
+
+    def test_a_covariance_has_its_rows_in_the_order_of_its_columns(self):
+        for labels in (["a", "b"], [5, 7]):
+            cov = pd.DataFrame([[4.0, 0.5], [0.5, 1.0]], index=labels, columns=labels)
+            with pytest.raises(
+                InvalidArgument,
+                match=rf"covariance must have its rows in the order of its columns; at position 0 stand row"
+                rf" '{labels[1]}' and column '{labels[0]}'. Reorder it: covariance.loc\[covariance.columns\]",
+            ):
+                sl.Neighbourhood(covariance=cov.loc[labels[::-1]])
+            assert sl.Neighbourhood(covariance=cov).columns == tuple(map(str, labels))
+        assert sl.Neighbourhood(covariance=cov.reset_index(drop=True)).columns == ("5", "7")
+
+    def test_labels_that_are_whole_numbers_are_compared(self):
+        f, rows = lambda a: a.sum(axis=1), pd.DataFrame({1: [0.0], 0: [0.0]})
+        for about in ({}, {"background": np.eye(2)}):
+            with pytest.raises(
+                InvalidArgument, match="sigma is for features 0, 1, but the rows have 1, 0; give the same"
+            ):
+                sl.explain(f, rows, sigma=pd.Series([1.0, 10.0]), n_samples=64, **about)
+        for sigma in (pd.Series([10.0, 1.0], index=[1, 0]), sl.Neighbourhood(pd.Series([10.0, 1.0], index=[1, 0]))):
+            np.testing.assert_array_equal(sl.explain(f, rows, sigma=sigma, n_samples=64).std, [10.0, 1.0])
+            with pytest.raises(InvalidArgument, match="made for columns '1', '0', but the rows have '0', '1'"):
+                sl.explain(f, rows[[0, 1]], sigma=sigma, n_samples=64)
+
+    def test_labels_that_count_from_0_are_positions_for_columns_with_other_names(self):
+        sigma = pd.Series([1.0, 10.0])
+        for rows in (pd.DataFrame({"b": [0.0], "a": [0.0]}), pd.DataFrame({0: [0.0], 1: [0.0]}), [0.0, 0.0]):
+            e = sl.explain(lambda a: a.sum(axis=1), rows, sigma=sigma, n_samples=64)
+            np.testing.assert_array_equal(e.std, [1.0, 10.0])
+            assert e.neighbourhood.columns is None
+
+    def test_names_in_which_lightgbm_writes_underscores_find_their_columns(self):
+        data = pd.DataFrame({"a": [0.0, 2.0] * 20, "b b": [0.0, 200.0] * 10 + [200.0, 0.0] * 10})
+        model = LGBMRegressor(n_estimators=2, min_child_samples=5, verbose=-1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of LightGBM, about the spaces
+            model.fit(data, data["a"])
+        for background in (data, data[["b b", "a"]].assign(y=1.0)):
+            e = sl.explain(model, np.zeros((1, 2)), background=background)
+            assert e.feature_names == ("a", "b b")
+            np.testing.assert_allclose(e.std[1] / e.std[0], 100.0)
+        assert sl.explain(model, np.zeros((1, 2)), sigma=sl.Neighbourhood.from_data(data)).feature_names == ("a", "b b")
+
+    def test_names_that_differ_in_an_underscore_alone_stay_apart(self):
+        data = pd.DataFrame({"a_b": [0.0, 2.0, 5.0], "a b": [0.0, 200.0, 100.0]})
+        model = LinearRegression().fit(data, [0.0, 1.0, 2.0])
+        e = sl.explain(model, np.zeros((1, 2)), background=data)
+        assert e.feature_names == ("a_b", "a b")
+        np.testing.assert_allclose(e.std, data.std())
 
     def test_a_neighbourhood_for_more_columns_than_there_are_features_is_refused(self):
         around = sl.Neighbourhood(0.5, columns=["a", "b", "c"])
