@@ -37,7 +37,8 @@ class Lime:
     Weights π fall with the distance of a draw from x. The exponential kernel makes the neighbourhood narrower and
     does nothing else: with width ω the slopes are those of `CLime` for σω/√(1+ω²), from fewer effective draws.
     With `kernel=None` and nothing else said this *is* `CLime`. Standard errors repeat the whole fit, selection
-    included, without each group of draws.
+    included, without each group of draws. Intervals hold less often than they say for slopes near the threshold of a
+    lasso, and with `features` where those that compete for the last place are nearly tied.
 
     Parameters
     ----------
