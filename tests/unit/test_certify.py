@@ -6,6 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
+from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
 import smoothlime as sl
@@ -340,6 +341,61 @@ class TestExplanations:
 
         frame = pd.DataFrame({"u": [0.0], "v": [1.0]})
         assert len(sl.certify(None, frame, sigma=sl.Neighbourhood(fixed="v"), output_range=(0, 1))) == 1
+
+
+class TestSameQuestion:
+    """Residuals are of the model and target given; what they promise of an explanation holds only if it is of them."""
+
+    def boosted(self):
+        points = np.random.default_rng(0).normal(size=(300, 1))
+        return GradientBoostingClassifier(n_estimators=20, random_state=0).fit(points, (points[:, 0] > 0).astype(int))
+
+    def test_a_margin_is_not_certified_by_probabilities(self):
+        model = self.boosted()
+        e = sl.explain(model, [[0.0]], output="margin", method="exact")
+        with pytest.raises(errors.InvalidArgument, match=r"not what was explained: at row 0 .*sl\.as_model\(model"):
+            sl.certify(model, e, output_range=(-25, 25), target="1", n_samples=2_000)
+        asked = sl.as_model(model, output="margin")
+        certificate = sl.certify(asked, e, output_range=(-25, 25), n_samples=2_000)
+        moved = sl.explain(model, [[0.01]], output="margin", method="exact")
+        assert np.linalg.norm(moved.standardised - e.standardised) <= certificate.bound(0.01)[0]
+
+    def test_multiples_and_contrasts_are_told_by_what_they_predict(self):
+        model = self.boosted()
+        question = {"sigma": 1.0, "method": "clime", "n_samples": 512}
+        e = sl.explain(model, [[0.3]], target="1", **question)
+        contrast = sl.explain(model, [[0.3]], target={"1": 1, "0": -1}, **question)
+        for what, limits in ((10 * e, (0, 10)), (contrast, (-1, 1))):
+            with pytest.raises(errors.InvalidArgument, match="model and target are not what was explained"):
+                sl.certify(model, what, output_range=limits, target="1", n_samples=500)
+        for what, limits, target in ((10 * e, (0, 10), {"1": 10}), (contrast, (-1, 1), {"1": 1, "0": -1})):
+            assert sl.certify(model, what, output_range=limits, target=target, n_samples=500).residual is not None
+
+    def test_and_by_their_names_where_all_predict_nothing(self):
+        def odd(points):
+            return np.tanh(points[:, 0])
+
+        e = sl.explain(odd, [[0.0]], method="clime", n_samples=512)
+        assert e.prediction[0] == 0
+        with pytest.raises(errors.InvalidArgument, match="'output' = 0, and the explanation '10·output' = 0"):
+            sl.certify(odd, 10 * e, output_range=(-10, 10), n_samples=500)
+        named = sl.as_model(odd, outputs=["score"])
+        with pytest.raises(errors.InvalidArgument, match="'score' = 0, and the explanation 'output' = 0"):
+            sl.certify(named, e, output_range=(-1, 1), n_samples=500)
+
+    def test_classes_predicted_at_each_row_are_compared_row_by_row(self):
+        model = self.boosted()
+        e = sl.explain(model, [[-1.0], [1.0]], target="predicted", method="clime", n_samples=512)
+        assert len(sl.certify(model, e, output_range=(0, 1), target="predicted", n_samples=500)) == 2
+        with pytest.raises(errors.InvalidArgument, match="at row 0 they say '1'"):
+            sl.certify(model, e, output_range=(0, 1), target="1", n_samples=500)
+
+    def test_rounding_is_no_other_question(self):
+        torch.manual_seed(0)
+        net = torch.nn.Sequential(torch.nn.Linear(3, 64), torch.nn.Tanh(), torch.nn.Linear(64, 2)).eval()
+        model = sl.as_model(net, output="probability")
+        e = sl.explain(model, np.random.default_rng(0).normal(size=(5, 3)), target=1, n_samples=64)
+        assert len(sl.certify(model, e, output_range=(0, 1), target=1, n_samples=500)) == 5
 
 
 class TestContrasts:

@@ -8,9 +8,14 @@ import numpy as np
 
 from .._types import Array
 from ..errors import InvalidArgument, ModelError
+from ..explanation import Explanation
+from ..models import Model, Target, model_epsilon
 
 SLACK = 1e-6
 """Of the width of a range or of a slope: rounding is no contradiction."""
+
+ROUNDINGS = 64
+"""Spacings of a model's numbers that its answers to the same rows may differ by, from one batch to the next."""
 
 
 def is_certifiable(method: Any) -> bool:
@@ -24,6 +29,32 @@ def check_certifiable(method: Any) -> None:
         msg = (
             "certify does not hold for explanations by lime: a kernel smooths less than sigma, and a selection of"
             " features jumps, so that slopes may move more. Explain with method='clime'"
+        )
+        raise InvalidArgument(msg)
+
+
+def check_same_question(
+    e: Explanation, model: Model, asked: Target, predictions: Array, known: tuple[float, float]
+) -> None:
+    """Refuse a model and target that are not what was explained, by their names and by predictions (r, k) at its rows.
+
+    A model that names no outputs may be a part of the one explained; its answers speak for it.
+    """
+    names = [each[0] for each in asked.row_names]
+    answers = asked.of(predictions)[:, 0]
+    sizes = np.einsum("rk,rk->r", np.abs(asked.weights[:, 0]), np.abs(predictions))
+    share = max(SLACK, ROUNDINGS * float(np.max(model_epsilon(model))))
+    is_apart = ~(np.abs(answers - e.prediction) <= share * (sizes + known[1] - known[0]))
+    is_plain = not model.outputs and not any(sign in "".join(e.row_outputs) for sign in ("·", " + ", " − "))
+    is_renamed = np.array([not is_plain and one != other for one, other in zip(names, e.row_outputs, strict=True)])
+    wrong = np.flatnonzero(is_apart | is_renamed)
+    if len(wrong):
+        row = int(wrong[0])
+        msg = (
+            f"model and target are not what was explained: at row {row} they say {names[row]!r} ="
+            f" {answers[row]:.6g}, and the explanation {e.row_outputs[row]!r} = {e.prediction[row]:.6g}. Ask the same"
+            " question: sl.as_model(model, output='margin') for a margin, target= as in explain, a contrast such as"
+            " target={'a': 10} for a multiple or a sum; or give the rows themselves as X"
         )
         raise InvalidArgument(msg)
 

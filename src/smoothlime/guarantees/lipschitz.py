@@ -170,7 +170,8 @@ def certify(
     X
         Rows, or an `Explanation`: then sigma is its own, and twice its Monte Carlo radius is added (one for each end),
         so that the promise is about numbers reported at equal error and not only about their limit. What it explains,
-        a margin or a contrast perhaps, only you know: give output_range or gradient_bound.
+        a margin or a contrast perhaps, only you know: give output_range or gradient_bound. With n_samples the model
+        and target must be those explained, which its predictions and names tell.
     output_range
         Least and largest value of what is explained; known by itself for probabilities and rows.
     gradient_bound
@@ -230,7 +231,7 @@ def certify(
             raise InvalidArgument(msg)
         residual = residuals(
             adapted, rows, factor, known, target, n, 1 - level, check_count(seed, "seed", at_least=0),
-            is_implied=output_range is None,
+            is_implied=output_range is None, explained=explanation,
         )  # fmt: skip
     width = None if known is None else known[1] - known[0]
     convert = standardising_factor(factor)

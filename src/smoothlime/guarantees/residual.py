@@ -10,13 +10,13 @@ import numpy as np
 from .._types import Array
 from ..designs import DESIGNS
 from ..errors import InvalidArgument
-from ..explanation import around
+from ..explanation import Explanation, around
 from ..models import Evaluation, model_dtype, resolve_target
 from ..models.evaluation import Where, automatic_batch_size
 from ..models.targets import output_names
 from ..neighbourhood import Factor
 from ..uncertainty import bounds
-from .declared import check_outputs
+from .declared import check_outputs, check_same_question
 
 PILOT_SHARE = 0.15
 """Of the draws: behind the line and the tilt, which must be settled before the others are seen."""
@@ -36,8 +36,12 @@ def residuals(
     seed: int,
     *,
     is_implied: bool,
+    explained: Explanation | None,
 ) -> Array:
-    """Upper bounds (r,) on √(Var f − wᵀΣw), each failing with probability delta; draws are shared between rows."""
+    """Upper bounds (r,) on √(Var f − wᵀΣw), each failing with probability delta; draws are shared between rows.
+
+    Where the rows are those of an explanation, what is asked must be what was `explained`.
+    """
     d = len(factor.free)
     pilot = max(int(PILOT_SHARE * n), 4 * (d + 1))
     if n < 2 * pilot:
@@ -49,6 +53,8 @@ def residuals(
     predictions = evaluation.values(rows.astype(dtype), lambda row: f"row {row}")
     names = output_names(model.outputs, predictions.shape[1])
     resolved = resolve_target(target, names, len(predictions), lambda: predictions)
+    if explained is not None:
+        check_same_question(explained, model, resolved, predictions, known)
     steps = factor.steps(z)[None]
     found = np.empty(len(rows))
     for row in range(len(rows)):
