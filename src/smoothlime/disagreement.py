@@ -1,4 +1,4 @@
-"""Do gradients around one row describe the outputs there? The paired test behind `agreement` and warnings of jumps.
+"""Do gradients around one row describe the outputs there? Tests behind `agreement`, warnings of jumps, certificates.
 
 SmoothGrad and C-LIME are computed from the same draws. Their difference is zero in the limit for a model without
 jumps, so a difference beyond chance says that the gradients lie: they miss jumps, a detached part, or belong to
@@ -30,6 +30,9 @@ BEYOND_DOUBT = 1e-8
 MADE_SURE, MARGIN = 1_024, 0.05
 """Draws that settle a suspicion, and the relative difference from which on it matters."""
 
+DEVIATIONS = 6.0
+"""Standard deviations that C-LIME's own error is not believed to exceed: a chance of 1e-9."""
+
 ANY_LEVEL = 0.05
 """Of what a comparison says besides its p-value: a suspicion is settled by BEYOND_DOUBT, and does not look at it."""
 
@@ -49,6 +52,26 @@ def disagreement(job: Job, weights: Array, row: int) -> str:
     z = DESIGNS["iid"].stream(d, job.seed, None).take(max(MADE_SURE, 6 * d))
     found = compare_row(job, weights, row, GroupedDraws(z[None, None], is_shared=True), ANY_LEVEL, MARGIN)
     return found.diagnosis if found.p_value <= BEYOND_DOUBT and found.relative > MARGIN else ""
+
+
+def contradiction(job: Job, weights: Array, row: int, slopes: Array, radius: float, n: int) -> str:
+    """What is wrong with gradients whose mean, slopes (f,), is certified within a radius, and is not; or nothing.
+
+    C-LIME, from n draws of its own, knows the slopes to within its noise; where that is too far from the mean gradient
+    for both to be right, the gradients are not the model's.
+    """
+    d = len(job.factor.free)
+    z = DESIGNS["iid"].stream(d, job.seed, None).take(max(n, 6 * d))
+    outputs, gradients = evaluate_outputs(job, weights, row, GroupedDraws(z[None, None], is_shared=True))
+    values = outputs @ weights
+    to_features = _standardise(job.factor)
+    per_draw, pulls, _ = paired_differences(z, values, job.factor.whiten(gradients))
+    by_values, pulls = per_draw @ to_features, pulls @ to_features
+    scatter = np.maximum(np.linalg.eigvalsh(pulls.T @ pulls), 0.0)
+    noise = (np.sqrt(scatter.sum()) + DEVIATIONS * np.sqrt(scatter[-1])) / len(z)
+    if np.linalg.norm(slopes - by_values) <= radius + noise:
+        return ""
+    return diagnose(values, gradients, by_values, slopes, outputs, z, job, weights, _error_of(pulls))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

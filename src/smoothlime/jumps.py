@@ -8,8 +8,8 @@ import numpy as np
 
 from ._types import Array, Flags, Indices
 from .designs import pilot_draws
-from .disagreement import disagreement
-from .errors import JumpsUnseen
+from .disagreement import MADE_SURE, contradiction, disagreement
+from .errors import JumpsUnseen, ModelError
 from .estimators import GroupedDraws
 from .explanation import Explanation
 from .job import Job, evaluate_outputs
@@ -17,6 +17,9 @@ from .models import Target, model_epsilon
 
 LOOKED_AT = 4
 """Gradients that are asked for where a slope of 0 may be that of a model that jumps."""
+
+CHECKED_SHARE, CHECKED_NUMBERS = 4, 2**22
+"""Gradients that a certificate rests on are checked by a quarter of its draws or more, if so many numbers hold them."""
 
 COARSE = 100.0
 """Spacings of a model's values within which no jump can be told from rounding."""
@@ -30,8 +33,9 @@ def warn_of_jumps(job: Job, target: Target, explanations: list[Explanation], tor
     if job.method.name != "smoothgrad":
         return
     for i, e in enumerate(explanations):
-        flat = np.flatnonzero((e.radius == 0) & (e.fidelity < 1))
-        flat = flat[~np.nan_to_num(e.values[flat]).any(axis=1)]
+        # no slope and no scatter in it; what a model without any variation leaves to explain is nothing
+        is_flat = ~(np.nan_to_num(e.values) != 0).any(axis=1) & ~(np.nan_to_num(e.standard_error) != 0).any(axis=1)
+        flat = np.flatnonzero(is_flat & (e.fidelity < 1))
         if len(flat) and not _has_slope(job, int(flat[0]), target.weights[flat[0], i]):
             msg = (
                 f"the gradients of {e.output_name!r} are 0 around row {flat[0]}{_more(len(flat))}, though the model"
@@ -41,6 +45,27 @@ def warn_of_jumps(job: Job, target: Target, explanations: list[Explanation], tor
             warnings.warn(msg, JumpsUnseen, stacklevel=4)
             return
     _warn_of_disagreement(job, target, explanations, np.flatnonzero(torn))
+
+
+def refuse_false_gradients(job: Job, target: Target, explanations: list[Explanation]) -> None:
+    """Refuse certificates that values contradict: of gradients that are not the slopes of the model around a row."""
+    free = job.factor.free
+    for i, e in enumerate(explanations):
+        for row in range(len(e)):
+            weights = target.weights[row, i]
+            if _loses_digits(job, e, weights, row):
+                continue
+            n = min(int(e.n_samples[row]) // CHECKED_SHARE, CHECKED_NUMBERS // len(free))
+            reason = contradiction(
+                job, weights, row, e.standardised[row, free], float(e.radius[row]), max(MADE_SURE, n)
+            )
+            if reason:
+                msg = (
+                    f"the gradients of {e.output_name!r} are not the slopes of the model around row {row}: {reason}."
+                    " No certificate from them holds. Use method='clime' with output_range=(lowest, highest), which"
+                    " needs only predictions; `agreement` says more"
+                )
+                raise ModelError(msg)
 
 
 def _warn_of_disagreement(job: Job, target: Target, explanations: list[Explanation], torn: Indices) -> None:

@@ -19,12 +19,12 @@ from ._types import Array, Indices
 from ._version import versions
 from .alignment import DIRECTIONS
 from .designs import Chunk
-from .estimators.certified import Certifying
+from .estimators.certified import CertifiedSmoothGrad, Certifying
 from .explanation import Explanation, Provenance, columns
 from .gradient_path import Summed, add_draws, empty_sums
 from .groups import Groups
 from .job import Job, Question, evaluate
-from .jumps import warn_of_jumps
+from .jumps import refuse_false_gradients, warn_of_jumps
 from .looks import Found, Look
 from .models import Target
 from .models.base import is_out_of_memory
@@ -48,6 +48,8 @@ def run(job: Job, target: Target, progress: Any, *, tells_jumps: bool = False) -
         _explanation(job, found, slice(i, None, t), predictions[:, i], target.names[i], target.row_names)
         for i in range(t)
     ]
+    if isinstance(job.method, CertifiedSmoothGrad):
+        refuse_false_gradients(job, target, explanations)
     if tells_jumps:
         warn_of_jumps(job, target, explanations, found.torn)
     return explanations

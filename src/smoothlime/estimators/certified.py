@@ -55,7 +55,7 @@ class CertifiedSmoothGrad:
     @property
     def assumes(self) -> str:
         """What must be true of the model."""
-        return f"gradients no longer than {self.gradient_bound:g}, and a model without jumps"
+        return f"gradients no longer than {self.gradient_bound:g} that are the model's own, and a model without jumps"
 
     def fewest(self, d: int, *, is_paired: bool) -> int:
         """A pilot and as much again."""

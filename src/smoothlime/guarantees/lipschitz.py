@@ -245,6 +245,8 @@ def certify(
     assumes += [] if length is None else [f"gradients no longer than {gradient_bound:g}"]
     if length is not None or (explanation is not None and explanation.method == "smoothgrad"):
         assumes.append("no jumps")
+        if explanation is not None and explanation.method == "smoothgrad":
+            assumes.append("gradients that are the model's own")
     elif explanation is None:
         assumes.append("no jumps where gradients are averaged")
     if len(factor.free) < factor.d:
