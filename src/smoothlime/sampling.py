@@ -19,7 +19,7 @@ from ._types import Array, Indices
 from ._version import versions
 from .alignment import DIRECTIONS
 from .designs import Chunk
-from .estimators.certified import CertifiedSmoothGrad, Certifying
+from .estimators.certified import CertifiedSmoothGrad, CertifiedValues, Certifying
 from .explanation import Explanation, Provenance, columns
 from .gradient_path import Summed, add_draws, empty_sums
 from .groups import Groups
@@ -44,6 +44,8 @@ def run(job: Job, target: Target, progress: Any, *, tells_jumps: bool = False) -
         for rows in _panels(job, question):
             _sample(job, question, rows, found, watch)
     predictions = target.of(job.predictions)
+    if isinstance(job.method, CertifiedValues):
+        job.method.check(predictions)
     explanations = [
         _explanation(job, found, slice(i, None, t), predictions[:, i], target.names[i], target.row_names)
         for i in range(t)

@@ -197,15 +197,7 @@ class CertifiedValues:
     def update(self, state: _ValueState, rows: Rows, groups: slice, batch: Batch) -> None:
         """Add values to the pilot's line while it lasts, and then residuals from it, clipped."""
         self.base.update(state.base, rows, groups, batch)
-        least, most = float(batch.values.min()), float(batch.values.max())
-        slack = 1e-6 * (self.high - self.low)  # a float32 softmax may exceed 1 by its rounding
-        if least < self.low - slack or most > self.high + slack:
-            worst = least if least < self.low - slack else most
-            msg = (
-                f"the model returned {worst:.6g}, outside output_range=({self.low:g}, {self.high:g}):"
-                " the promise would be void. Give a range that no output leaves"
-            )
-            raise ModelError(msg)
+        self.check(batch.values)
         r = len(batch.values)
         z = batch.draws.z.reshape(len(batch.draws.z), -1, batch.draws.z.shape[-1])
         f = batch.values.reshape(r, -1) - (self.low + self.high) / 2
@@ -224,6 +216,18 @@ class CertifiedValues:
             state.gram[rows] += with_one.swapaxes(1, 2) @ with_one
             state.moments[rows] += np.matmul(f[:, None, :], with_one)[:, 0]
             state.variance[rows] += (f**2).sum(axis=1)
+
+    def check(self, values: Array) -> None:
+        """Refuse values that leave the range."""
+        least, most = float(values.min()), float(values.max())
+        slack = 1e-6 * (self.high - self.low)  # a float32 softmax may exceed 1 by its rounding
+        if least < self.low - slack or most > self.high + slack:
+            worst = least if least < self.low - slack else most
+            msg = (
+                f"the model returned {worst:.6g}, outside output_range=({self.low:g}, {self.high:g}):"
+                " the promise would be void. Give a range that no output leaves"
+            )
+            raise ModelError(msg)
 
     def update_shared(self, state: _ValueState, groups: slice, draws: GroupedDraws) -> None:
         """Pass on."""

@@ -10,10 +10,8 @@ import numpy as np
 
 from ..errors import InvalidArgument, WrongType
 from .base import as_columns
+from .probabilities import gives_probabilities
 from .targets import Score
-
-NO_PROBABILITIES = ("binary:logitraw", "reg", "rank:", "count:", "poisson", "quantile", "mape", "gamma", "tweedie")
-"""Objectives of XGBoost and LightGBM, by how they begin, whose `predict_proba` may be anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +32,8 @@ class EstimatorModel:
 
     @property
     def output_range(self) -> tuple[float, float] | None:
-        """Range that no output leaves, where it is known: boosting hands on what an objective of one's own makes."""
-        objective = getattr(_last_part(self.estimator), "objective", None)
-        is_own = callable(objective) or (isinstance(objective, str) and objective.startswith(NO_PROBABILITIES))
-        return (0.0, 1.0) if self.ask == "predict_proba" and not is_own else None
+        """Range that no output leaves, where it is known: what is called a probability need not be one."""
+        return (0.0, 1.0) if self.ask == "predict_proba" and gives_probabilities(self.estimator) else None
 
     @property
     def wants_table(self) -> bool:
