@@ -39,8 +39,8 @@ def test_softmax_regression_is_bounded():
 
 
 ACTIVATIONS = [
-    torch.nn.ReLU(), torch.nn.ReLU6(), torch.nn.Tanh(), torch.nn.Sigmoid(), torch.nn.Softplus(), torch.nn.Softsign(),
-    torch.nn.Softplus(beta=5.0), torch.nn.Softplus(beta=-1.0),
+    torch.nn.ReLU(), torch.nn.ReLU6(), torch.nn.Tanh(), torch.nn.Sigmoid(), torch.nn.Softsign(),
+    torch.nn.Softplus(1.0, 40.0), torch.nn.Softplus(5.0, 40.0), torch.nn.Softplus(-1.0, 40.0),
     torch.nn.LogSigmoid(), torch.nn.CELU(0.3), torch.nn.Hardtanh(), torch.nn.Hardsigmoid(), torch.nn.Hardswish(),
     torch.nn.SELU(), torch.nn.SiLU(), torch.nn.GELU(), torch.nn.GELU("tanh"), torch.nn.Mish(), torch.nn.ELU(1.7),
     torch.nn.LeakyReLU(1.3), torch.nn.Identity(), torch.nn.Dropout(0.5),
@@ -113,11 +113,101 @@ def test_classes_are_trusted_by_origin_not_by_name():
     assert longest(sl.as_model(steep), np.linspace(-8, 8, 4_001)[:, None]) <= sl.gradient_bound(steep)
 
 
-def test_hooks_may_change_anything():
+@pytest.mark.parametrize("kind", ["forward_hook", "forward_pre_hook", "full_backward_hook", "full_backward_pre_hook"])
+def test_hooks_may_change_anything(kind):
     net = torch.nn.Sequential(torch.nn.Linear(2, 1))
-    net[0].register_forward_hook(lambda module, args, out: 10 * out)
-    with pytest.raises(WrongType, match="the network has hooks"):
+    bound = sl.gradient_bound(net)
+    everywhere = getattr(torch.nn.modules.module, f"register_module_{kind}")
+    for register in (getattr(net[0], f"register_{kind}"), everywhere):
+        handle = register(lambda *_: None)
+        try:
+            with pytest.raises(WrongType, match="the network has hooks"):
+                sl.gradient_bound(net)
+        finally:
+            handle.remove()
+    assert sl.gradient_bound(net) == bound
+
+
+def test_a_softplus_that_jumps_by_little_may_jump_where_weights_are_smaller_still():
+    """Slopes of 1e-7 are bounded by 1e-7; but ln(1 + e⁻¹⁴) = 8e-7 is lost at 14, and C-LIME sees it."""
+    net = torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.Softplus(1.0, 14.0)).double()
+    with torch.no_grad():
+        net[0].weight.fill_(1e-7)
+        net[0].bias.fill_(14.0)
+    e = sl.explain(net, [[0.0]], method="clime", n_samples=4_096)
+    assert abs(e.values[0, 0]) > 2e-7
+    for threshold in (14.0, 20.0):
+        net[1].threshold = threshold
+        with pytest.raises(WrongType, match=r"nn\.Softplus\(beta, threshold=40\) is enough for numbers of float64"):
+            sl.gradient_bound(net)
+    net[1].threshold = 40.0
+    assert sl.gradient_bound(net) == pytest.approx(1e-7)
+    net[1].threshold = 20.0
+    assert sl.gradient_bound(net.float()) == pytest.approx(1e-7)
+
+
+def test_a_model_that_was_made_is_bounded_as_it_was_made():
+    net = torch.nn.Sequential(torch.nn.Linear(2, 1))
+    by_probability, as_it_comes = sl.as_model(net, output="probability"), sl.as_model(net)
+    assert sl.gradient_bound(by_probability, output="probability") == sl.gradient_bound(net, output="probability")
+    assert sl.gradient_bound(as_it_comes, output="margin") == sl.gradient_bound(net)
+    with pytest.raises(
+        InvalidArgument, match=r"output='margin' is not what this model was made for: .*as_model\(module"
+    ):
+        sl.gradient_bound(by_probability, output="margin")
+    with pytest.raises(InvalidArgument, match=r"output='probability' is not what .* its outputs as they come"):
+        sl.gradient_bound(as_it_comes, output="probability")
+
+
+def test_two_classes_by_softmax_are_twice_as_steep():
+    """As scikit-learn before 1.8 has them with multi_class="multinomial": the softmax of (−d, d)."""
+    model = LogisticRegression().fit(X, Y == 1)
+    once = sl.gradient_bound(model)
+    model.multi_class = "multinomial"
+
+    def probability(points):
+        d = model.decision_function(points)
+        return np.exp(d) / (np.exp(d) + np.exp(-d))
+
+    on_boundary = WIDE - np.outer(model.decision_function(WIDE), model.coef_[0]) / (model.coef_[0] @ model.coef_[0])
+    assert sl.gradient_bound(model) == pytest.approx(longest(sl.as_model(probability), on_boundary), rel=1e-6)
+    assert sl.gradient_bound(model) == 2 * once
+    assert sl.gradient_bound(model, output="margin") == pytest.approx(4 * once)
+
+
+@pytest.mark.parametrize("name", ["predict", "predict_proba", "decision_function"])
+def test_a_prediction_that_was_replaced_may_be_anything(name):
+    model = LogisticRegression().fit(X, Y == 1)
+    setattr(model, name, lambda points: 10 * points)
+    with pytest.raises(WrongType, match=f"a {name} that was replaced"):
+        sl.gradient_bound(model)
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_weights_that_are_no_numbers_have_no_bound(number):
+    model = LogisticRegression().fit(X, Y == 1)
+    model.coef_[0, 1] = number
+    with pytest.raises(WrongType, match="coefficients of this LogisticRegression are not finite"):
+        sl.gradient_bound(model)
+    for part in (0, 1):
+        net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2), torch.nn.Linear(2, 1)).eval()
+        with torch.no_grad():
+            (net[0].weight[0] if part == 0 else net[1].running_mean).fill_(number)
+        with pytest.raises(WrongType, match="holds numbers that are not finite"):
+            sl.gradient_bound(net)
+
+
+def test_layers_that_divide_by_zero_or_mix_rows_have_none():
+    net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2, eps=0.0), torch.nn.Linear(2, 1)).eval()
+    net[1].running_var.zero_()
+    with pytest.raises(WrongType, match="the network's bound is not finite"):
         sl.gradient_bound(net)
+    for place in (0, -2):
+        for end in ([], [torch.nn.Linear(2, 1)]):
+            with pytest.raises(WrongType, match=f"a Softmax over dimension {place} mixes rows"):
+                sl.gradient_bound(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Softmax(dim=place), *end))
+    with pytest.raises(WrongType, match="a Flatten from dimension 0 on may mix rows"):
+        sl.gradient_bound(torch.nn.Sequential(torch.nn.Flatten(0), torch.nn.Linear(2, 1)))
 
 
 @pytest.mark.parametrize("part", [0, 1, None])
@@ -135,7 +225,8 @@ def test_a_forward_that_was_replaced_may_compute_anything(part):
         (torch.nn.CELU(-1.0), r"a CELU with alpha=-1 grows without bound"),
         (torch.nn.Softplus(threshold=0.0), r"a Softplus with beta=1 and threshold=0 jumps"),
         (torch.nn.Softplus(threshold=9.0), r"jumps where it becomes a line"),
-        (torch.nn.Softplus(beta=1e-4), r"jumps where it becomes a line"),
+        (torch.nn.Softplus(threshold=14.0), r"nn\.Softplus\(beta, threshold=20\) is enough for numbers of float32"),
+        (torch.nn.Softplus(threshold=float("nan")), r"jumps where it becomes a line"),
         (torch.nn.Softplus(beta=0.0), r"a Softplus with beta=0"),
     ],
     ids=str,

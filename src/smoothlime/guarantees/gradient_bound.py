@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from math import sqrt
+import sys
+from math import isfinite, sqrt
 from typing import Any
 
 import numpy as np
@@ -30,8 +31,14 @@ SLOPES = {
 }
 """Largest slope of each activation, rounded up; dropout is the identity in evaluation mode."""
 
-LARGEST_JUMP = 1e-6
-"""Of a softplus, where it goes over into a line: jumps have no gradient, and explanations see them all the same."""
+ROUNDED_SHARE = 4
+"""A softplus jumps where it goes over into a line, which gradients do not see; by a quarter of the relative spacing of
+its own value, or less, that is lost in rounding."""
+
+HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+"""Of torch modules; those of all modules at once are called `_global` and so on."""
+
+PREDICTS = ("predict", "predict_proba", "decision_function")
 
 SIGMOID = 0.25
 SOFTMAX = sqrt(2) / 4
@@ -48,7 +55,7 @@ def gradient_bound(model: Any, *, output: str | None = None) -> float:
     ----------
     output
         `"probability"` or `"margin"` for classifiers; for a torch module `"probability"` puts a softmax or sigmoid
-        on top. By default what `explain` explains by default.
+        on top. By default what `explain` explains by default. The result of `as_model` was told when it was made.
 
     Examples
     --------
@@ -64,7 +71,8 @@ def gradient_bound(model: Any, *, output: str | None = None) -> float:
 
     if isinstance(model, TorchModel):
         _check_autocast(model)
-        return _network(model.module, is_probability=model.is_probability or output == "probability")
+        _check_told(model, output)
+        return _network(model.module, is_probability=model.is_probability)
     if is_torch_module(model):
         return _network(model, is_probability=output == "probability")
     if hasattr(model, "coef_"):
@@ -80,11 +88,15 @@ def _linear(model: Any, output: str | None) -> float:
     kind = type(model).__name__ if type(model).__module__.startswith("sklearn.") else f"own {type(model).__name__}"
     coefficients = model.coef_.toarray() if hasattr(model.coef_, "toarray") else model.coef_
     weights = np.atleast_2d(np.asarray(coefficients, dtype=np.float64))
+    _check_own(model, weights)
     longest = float(np.linalg.norm(weights, axis=1).max())
     if kind in LINEAR_REGRESSORS or (kind in LINEAR_CLASSIFIERS and output == "margin"):
         return longest
     if kind in ("LogisticRegression", "LogisticRegressionCV"):
-        return SIGMOID * longest if len(weights) == 1 else SOFTMAX * float(np.linalg.norm(weights, ord=2))
+        if len(weights) > 1:
+            return SOFTMAX * float(np.linalg.norm(weights, ord=2))
+        # before scikit-learn 1.8, "multinomial" made of one margin d the softmax of (−d, d)
+        return (2 if getattr(model, "multi_class", None) == "multinomial" else 1) * SIGMOID * longest
     if kind in LINEAR_CLASSIFIERS:
         msg = f"the probabilities of a {kind} are not known to be logistic; use output='margin', or give your own bound"
     else:
@@ -132,11 +144,33 @@ def _check_autocast(model: Any) -> None:
         raise WrongType(msg)
 
 
-def _network(module: Any, *, is_probability: bool) -> float:
-    hooked = [type(part).__name__ for part in module.modules() if part._forward_hooks or part._forward_pre_hooks]
-    if hooked:
-        msg = f"the network has hooks (on a {hooked[0]}) that may change what it computes; give your own gradient_bound"
+def _check_told(model: Any, output: str | None) -> None:
+    """Refuse to bound another output than the one a model was made for: a margin is steeper than its probability."""
+    if output is not None and (output == "probability") != model.is_probability:
+        made = "output='probability'" if model.is_probability else "its outputs as they come"
+        msg = (
+            f"output={output!r} is not what this model was made for: {made}. Leave output out, or make another by"
+            f" as_model(module{', output=' + repr(output) if output == 'probability' else ''})"
+        )
+        raise InvalidArgument(msg)
+
+
+def _check_own(model: Any, weights: Any) -> None:
+    """Refuse an estimator that predicts otherwise than its coefficients say."""
+    replaced = [name for name in PREDICTS if name in vars(model)]
+    if replaced:
+        msg = (
+            f"this {type(model).__name__} has a {replaced[0]} that was replaced, and may compute anything;"
+            " give your own gradient_bound"
+        )
         raise WrongType(msg)
+    if not (np.isfinite(weights).all() and np.isfinite(getattr(model, "intercept_", 0.0)).all()):
+        msg = f"the coefficients of this {type(model).__name__} are not finite: no bound is known. Fit it again"
+        raise WrongType(msg)
+
+
+def _network(module: Any, *, is_probability: bool) -> float:
+    _check_hooks(module)
     replaced = [type(part).__name__ for part in module.modules() if "forward" in vars(part)]
     if replaced:
         msg = (
@@ -151,13 +185,43 @@ def _network(module: Any, *, is_probability: bool) -> float:
             " is known. Use module.float(), or give your own gradient_bound"
         )
         raise WrongType(msg)
+    _check_finite(module)
+    bound = _bound(module, is_probability=is_probability)
+    if not isfinite(bound):
+        msg = "the network's bound is not finite: a layer divides by zero, or weights are too large. Check its layers"
+        raise WrongType(msg)
+    return bound
+
+
+def _check_hooks(module: Any) -> None:
+    """Refuse hooks, of its own or of all modules: they may change outputs, or gradients."""
+    hooked = [type(part).__name__ for part in module.modules() if any(getattr(part, each, None) for each in HOOKS)]
+    everywhere = sys.modules["torch.nn.modules.module"]
+    if any(getattr(everywhere, f"_global{each}", None) for each in HOOKS):
+        hooked.append("module of any kind")
+    if hooked:
+        msg = f"the network has hooks (on a {hooked[0]}) that may change what it computes; give your own gradient_bound"
+        raise WrongType(msg)
+
+
+def _check_finite(module: Any) -> None:
+    """Refuse weights and statistics that are no numbers to bound."""
+    for name, each in (*module.named_parameters(), *module.named_buffers()):
+        if not bool(each.detach().isfinite().all()):
+            msg = f"the network's {name} holds numbers that are not finite: no bound is known. Train it again"
+            raise WrongType(msg)
+
+
+def _bound(module: Any, *, is_probability: bool) -> float:
+    """Product of what each layer lengthens a vector by; one output sees less of the last."""
     layers = _layers(module)
     if not any(_is_torchs(layer, "Linear") for layer in layers):
         msg = "the network has no linear layer to bound"
         raise WrongType(msg)
+    finest = min(float(np.finfo(str(each.dtype).removeprefix("torch.")).eps) for each in module.parameters())
     bound = 1.0
     for layer in layers[:-1]:
-        bound *= _slope(layer)
+        bound *= _slope(layer, finest)
     last = layers[-1]
     if _is_torchs(last, "Linear"):
         weights = last.weight.detach().cpu().double().numpy()
@@ -165,8 +229,9 @@ def _network(module: Any, *, is_probability: bool) -> float:
             return bound * (SIGMOID if len(weights) == 1 else SOFTMAX) * float(np.linalg.norm(weights, ord=2))
         return bound * float(np.linalg.norm(weights, axis=1).max())  # one output sees one row of the last layer
     if is_probability:  # whether a sigmoid or a softmax comes on top: a softmax of several is the steeper one
-        return bound * _slope(last) * SOFTMAX
-    return bound * (SOFTMAX if _is_torchs(last, "Softmax") else _slope(last))
+        return bound * _slope(last, finest) * SOFTMAX
+    slope = _slope(last, finest)
+    return bound * (SOFTMAX if _is_torchs(last, "Softmax") else slope)
 
 
 def _layers(module: Any) -> list[Any]:
@@ -181,8 +246,8 @@ def _is_torchs(layer: Any, kind: str) -> bool:
     return type(layer).__name__ == kind and type(layer).__module__.startswith("torch.nn.modules")
 
 
-def _slope(layer: Any) -> float:
-    """Largest factor by which a layer can lengthen a vector."""
+def _slope(layer: Any, epsilon: float) -> float:
+    """Largest factor by which a layer can lengthen a vector, in numbers of relative spacing `epsilon`."""
     kind = type(layer).__name__
     home = type(layer).__module__
     if not home.startswith("torch.nn.modules"):
@@ -194,33 +259,51 @@ def _slope(layer: Any) -> float:
         if layer.running_var is None:
             msg = "a BatchNorm1d without running statistics depends on the whole batch; it has no gradient bound"
             raise WrongType(msg)
-        gain = 1.0 if layer.weight is None else layer.weight.detach().abs()
-        return float((gain / (layer.running_var + layer.eps).sqrt()).max())
+        return _batch_norm_slope(layer)
     if kind == "Softplus":
-        return _softplus_slope(float(layer.beta), float(layer.threshold))
+        return _softplus_slope(float(layer.beta), float(layer.threshold), epsilon)
     if kind == "CELU":
         return _celu_slope(float(layer.alpha))
     if kind == "ELU":
         return max(1.0, abs(float(layer.alpha)))
     if kind == "LeakyReLU":
         return max(1.0, abs(float(layer.negative_slope)))
+    if kind == "Softmax" and layer.dim not in (None, 1, -1):
+        msg = f"a Softmax over dimension {layer.dim} mixes rows, so that none has an output of its own; use dim=1"
+        raise WrongType(msg)
     if kind == "Softmax":
         return 0.5  # of all outputs together
+    if kind == "Flatten" and layer.start_dim != 1:
+        msg = f"a Flatten from dimension {layer.start_dim} on may mix rows; use start_dim=1"
+        raise WrongType(msg)
     if kind in SLOPES:
         return SLOPES[kind]
     msg = f"the largest slope of a {kind} layer is not known; give your own gradient_bound"
     raise WrongType(msg)
 
 
-def _softplus_slope(beta: float, threshold: float) -> float:
-    """A sigmoid, and 1 where beta·x exceeds the threshold: there it jumps by ln(1 + exp(−threshold))/beta."""
-    if beta == 0 or np.logaddexp(0.0, -threshold) > LARGEST_JUMP * abs(beta):
+def _softplus_slope(beta: float, threshold: float, epsilon: float) -> float:
+    """A sigmoid, and 1 where beta·x exceeds the threshold: there it jumps by ln(1 + exp(−threshold))/beta.
+
+    Its value there is threshold/beta, whose rounding hides jumps that are smaller.
+    """
+    if beta == 0 or not np.logaddexp(0.0, -threshold) <= epsilon * threshold / ROUNDED_SHARE:
+        enough = 20 if epsilon > np.finfo(np.float64).eps else 40
         msg = (
             f"a Softplus with beta={beta:g} and threshold={threshold:g} jumps where it becomes a line, so that no bound"
-            " on its gradient bounds its explanations. Raise the threshold: 20 is torch's own"
+            f" on its gradient bounds its explanations. Raise the threshold: nn.Softplus(beta, threshold={enough}) is"
+            f" enough for numbers of {'float32' if enough == 20 else 'float64'}"
         )
         raise WrongType(msg)
     return 1.0
+
+
+def _batch_norm_slope(layer: Any) -> float:
+    """Largest gain over standard deviation; infinite, or no number, where there is nothing to divide by."""
+    gain = 1.0 if layer.weight is None else layer.weight.detach().abs().cpu().double().numpy()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slopes = gain / np.sqrt(layer.running_var.cpu().double().numpy() + layer.eps)
+    return float(np.max(slopes))
 
 
 def _celu_slope(alpha: float) -> float:
