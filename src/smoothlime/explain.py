@@ -22,6 +22,7 @@ from .explanation import Explanation
 from .job import Job
 from .models import Evaluation, model_dtype, model_epsilon
 from .models.evaluation import automatic_batch_size
+from .models.target_check import check_target
 from .models.targets import every_output, implied_range, stretch_of
 from .neighbourhood import Neighbourhood
 from .sampling import run
@@ -230,6 +231,7 @@ def prepare(
     has_gradients = hasattr(adapted, "values_and_gradients")  # it is Differentiable: asking a protocol takes longer
     estimator: Estimator
     if settings.is_certified:
+        check_target(target, adapted)
         known = implied_range(adapted, target) if settings.output_range is None else settings.output_range
         estimator = certify_method(
             method, has_gradients=has_gradients, output_range=known,

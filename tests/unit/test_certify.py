@@ -512,3 +512,70 @@ def test_the_papers_constant_is_called_too_small_only_where_it_is():
         said = str(sl.certify(None, [[0.0, 0.0]], sigma=1.0, output_range=(0, 1), gradient_bound=bound))
         assert ("The paper's constant, 0.25, is too small" in said) is is_named
         assert ("The paper's constant" in said) is is_named
+
+
+@pytest.mark.parametrize("model", ["named", "unnamed", None])
+@pytest.mark.parametrize(
+    ("target", "kind", "message"),
+    [
+        ({}, errors.InvalidArgument, "target must give some output a weight other than 0"),
+        ({"0": 0.0}, errors.InvalidArgument, "target must give some output a weight other than 0"),
+        ({"0": np.nan}, errors.InvalidArgument, "weights must be finite numbers"),
+        ({"0": np.inf}, errors.InvalidArgument, "weights must be finite numbers"),
+        ({"0": True}, errors.InvalidArgument, "weights must be finite numbers"),
+        ({"0": "x"}, errors.InvalidArgument, "weights must be finite numbers"),
+        (1.5, errors.WrongType, "target must be an output's position or name"),
+        (-1, errors.InvalidArgument, "target -1 is out of range"),
+        (True, errors.InvalidArgument, "target must be an output's position or name, which True is not"),
+        ("zz", errors.InvalidArgument, "target 'zz' is not an output"),
+        ({"zz": 1}, errors.InvalidArgument, "target 'zz' is not an output"),
+        (7, errors.InvalidArgument, "target 7 is out of range"),
+    ],
+)
+def test_targets_are_checked_though_nothing_is_asked(model, target, kind, message):
+    net = _kinked(1.0, -1.0)
+    asked = {"named": sl.as_model(net, outputs=["0", "1"]), "unnamed": net, None: None}[model]
+    question = {"sigma": 1.0, "target": target, "gradient_bound": 2.0}
+    is_possible = (target == 7 and model != "named") or (model is None and "zz" in str(target))
+    if is_possible:  # only an evaluation could tell
+        assert len(sl.certify(asked, [[0.0]], **question)) == 1
+        return
+    with pytest.raises(kind, match=message):
+        sl.certify(asked, [[0.0]], **question)
+    if model is not None:
+        with pytest.raises(kind, match=message):
+            sl.explain(asked, [[0.0]], guarantee="certified", method="smoothgrad", n_samples=200, **question)
+
+
+def test_targets_that_can_be_asked_for_are_taken():
+    net = _kinked(1.0, -1.0)
+    for target in (None, 0, np.int64(1), "1", "predicted", {0: 1, "1": -1}, {"0": 2.0}):
+        for model in (net, sl.as_model(net, outputs=["0", "1"]), None):
+            assert len(sl.certify(model, [[0.0]], sigma=1.0, target=target, gradient_bound=2.0)) == 1
+
+
+def test_distances_that_are_no_numbers_are_refused():
+    certificate = sl.certify(None, [[0.0]], sigma=1.0, output_range=(0, 1))
+    for ask, name in ((certificate.bound, "distance"), (certificate.radius, "change")):
+        with pytest.raises(errors.WrongType, match=f"{name} must hold numbers; got text"):
+            ask("a")
+        with pytest.raises(errors.WrongType, match=f"{name} must be one number, .*; got None"):
+            ask(None)
+        with pytest.raises(errors.InvalidArgument, match=f"{name} must be >= 0; got nan"):
+            ask(float("nan"))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"output_range": (-1e308, 1e308), "sigma": 1.0}, {"gradient_bound": 1e308, "sigma": 1e10}],
+)
+def test_certificates_too_large_for_a_number_are_refused(arguments):
+    with pytest.raises(errors.InvalidArgument, match="the certificate is too large for a number"):
+        sl.certify(None, [[0.0]], **arguments)
+
+
+def test_the_sampling_error_of_what_is_reported_is_said():
+    e = sl.explain(known.Probit([1.0, 0.5]), [[0.3, -0.2]], sigma=0.8, method="clime", n_samples=64)
+    said = str(sl.certify(None, e, output_range=(0, 1)))
+    assert f"that its row moves plus {2 * e.radius[0]:.3g} of sampling error" in said
+    assert "sampling error" not in str(sl.certify(None, e.x, sigma=0.8, output_range=(0, 1)))

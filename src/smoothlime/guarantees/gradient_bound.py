@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from math import isfinite, sqrt
+from math import exp, isfinite, log1p, sqrt
 from typing import Any
 
 import numpy as np
@@ -287,7 +287,8 @@ def _softplus_slope(beta: float, threshold: float, epsilon: float) -> float:
 
     Its value there is threshold/beta, whose rounding hides jumps that are smaller.
     """
-    if beta == 0 or not np.logaddexp(0.0, -threshold) <= epsilon * threshold / ROUNDED_SHARE:
+    is_lost = threshold > 0 and log1p(exp(-threshold)) <= epsilon * threshold / ROUNDED_SHARE
+    if not isfinite(beta) or beta == 0 or not is_lost:
         enough = 20 if epsilon > np.finfo(np.float64).eps else 40
         msg = (
             f"a Softplus with beta={beta:g} and threshold={threshold:g} jumps where it becomes a line, so that no bound"

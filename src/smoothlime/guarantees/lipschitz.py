@@ -13,17 +13,26 @@ slopes; `docs/theory/robustness.md` has the proofs.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp, inf, pi, sqrt
+from math import exp, inf, isfinite, pi, sqrt
 from typing import Any, Literal
 
 import numpy as np
 
 from .._types import Array
-from .._validate import check_choice, check_count, check_fraction, check_number, check_range, check_rows
-from ..errors import InvalidArgument
+from .._validate import (
+    as_float_array,
+    check_choice,
+    check_count,
+    check_fraction,
+    check_number,
+    check_range,
+    check_rows,
+)
+from ..errors import InvalidArgument, WrongType
 from ..estimators.certified import standardising_factor
 from ..explanation import Explanation
 from ..models import as_model
+from ..models.target_check import check_target
 from ..models.targets import implied_range, stretch_of
 from ..neighbourhood import Factor, Neighbourhood
 from ..subject import take_up
@@ -58,7 +67,7 @@ class Certificate:
     kind: str
     """What it rests on: `range`, `gradient`, or either with `residual`"""
     lipschitz: Array
-    """(r,) change per unit of distance that no pair of rows exceeds"""
+    """(r,) change per unit of distance that no pair of rows exceeds, but for the `noise` of numbers reported"""
     assumes: str
     confidence: float
     """1 for what is certain; less where a residual was sampled, or an explanation brought its own error"""
@@ -103,7 +112,10 @@ class Certificate:
         return np.where(is_endless, inf, np.where(allowed < 0, 0.0, low)) * self.sigma
 
     def _by_row(self, given: Any, name: str) -> Array:
-        array = np.asarray(given, dtype=np.float64)
+        if given is None:
+            msg = f"{name} must be one number, or one for each of {len(self)} rows; got None"
+            raise WrongType(msg)
+        array = as_float_array(given, name, allow_bools=False)
         if array.shape not in ((), self.lipschitz.shape):
             msg = f"{name} must be one number, or one for each of {len(self)} rows; got shape {array.shape}"
             raise InvalidArgument(msg)
@@ -122,7 +134,9 @@ class Certificate:
             if self.units == "standardised"
             else "per unit of Euclidean distance that its row moves, in raw slopes"
         )
-        lines = [f"An explanation changes by at most {worst:.4g} {how} ({surely}; {self.guarantee}, from {self.kind})."]
+        noise = f" plus {float(self.noise.max()):.3g} of sampling error" if self.noise.any() else ""
+        promise = f"An explanation changes by at most {worst:.4g} {how}{noise}"
+        lines = [f"{promise} ({surely}; {self.guarantee}, from {self.kind})."]
         near = self.bound(0.1 * self.sigma)
         lines.append(f"At a tenth of a standard deviation: at most {float(near.max()):.4g}.")
         lines.append(f"Assumes {self.assumes}.")
@@ -178,8 +192,9 @@ def certify(
         Largest length of the gradient of any single output, anywhere; for a contrast it is taken Σ|weight| times.
         Only for models without jumps.
     target
-        With `"predicted"` the promise is about the output predicted at each row, held fixed while the row moves: an
-        explanation of another class, beyond a decision boundary, is an explanation of something else.
+        As in `explain`; without it the promise is about any single output. With `"predicted"` it is about the output
+        predicted at each row, held fixed while the row moves: an explanation of another class, beyond a decision
+        boundary, is an explanation of something else.
     units
         `"raw"`: Euclidean distances and slopes per unit; for isotropic neighbourhoods.
 
@@ -206,6 +221,7 @@ def certify(
     else:
         subject = take_up(model, X, sigma=neighbourhood, output=None)
         adapted, rows, factor = subject.model, subject.rows, subject.factor
+    check_target(target, adapted)
     check_choice(units, "units", ("standardised", "raw"))
     scale = 1.0 if units == "standardised" else _isotropic(factor)
     known = None if output_range is None else check_range(output_range)
@@ -240,6 +256,12 @@ def certify(
         constants.append(("range", convert * RANGE_SLOPE * width))
     if length is not None:
         constants.append(("gradient", GRADIENT_SLOPE * length))
+    if not all(isfinite(10 * each) for _, each in constants):
+        msg = (
+            "the certificate is too large for a number. Check the units of sigma, output_range and gradient_bound; got"
+            f" output_range={output_range!r}, gradient_bound={gradient_bound!r} and sigma up to {factor.std.max():g}"
+        )
+        raise InvalidArgument(msg)
     kind, lipschitz = min(constants, key=lambda each: each[1])
     assumes = [] if known is None else [f"outputs between {known[0]:g} and {known[1]:g}"]
     assumes += [] if length is None else [f"gradients no longer than {gradient_bound:g}"]
