@@ -188,3 +188,10 @@ class TestCommand:
         assert done.exit_code == 2
         assert "--range lowest highest is needed" in done.output
         assert "Traceback" not in done.output
+
+
+def test_stein_is_planned_for_values_counted_from_the_middle_of_the_range():
+    """Without a guarantee they are centred on other draws, of which 2 or 3 are too few for the bound."""
+    words = "values counted from the middle of the range, as guarantee='certified' does"
+    assert words in str(sl.plan("stein", n_samples=3, d=2, output_range=(0, 1)))
+    assert words not in str(sl.plan("clime", n_samples=3_000, d=2, output_range=(0, 1)))

@@ -93,6 +93,7 @@ def agreement(
 
     Rejects by Hotelling's test where there are at least 200 draws and five per feature, else by the largest |t|;
     affirms equality within `margin`, relative to ‖w‖, by a one-sided test of its own. Not rejecting is not agreeing.
+    Nor does agreeing rule out a rare, large jump, met by one draw in thousands, that makes the difference.
 
     Examples
     --------

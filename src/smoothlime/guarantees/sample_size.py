@@ -19,6 +19,9 @@ PAPER_FAILS = {
 }
 
 
+CENTRED = ", values counted from the middle of the range, as guarantee='certified' does"
+"""Without it Stein's estimate is centred on means of other draws, which the bound does not know."""
+
 SMALLEST_EPS = 1e-8
 """Below this, plans exceed what any computer draws."""
 
@@ -78,7 +81,8 @@ def plan(
     ----------
     method
         `"smoothgrad"` (give gradient_bound, or gradient_lipschitz and d), `"stein"` or `"clime"` (give output_range
-        and d).
+        and d). The plan for Stein is carried out by `explain(method="stein", guarantee="certified")`, which counts
+        values from the middle of the range; without a guarantee it centres them on other draws, and few are not enough.
     sigma
         Standard deviation of an isotropic neighbourhood; smoothgrad needs it to standardise gradients.
     gradient_bound
@@ -121,7 +125,9 @@ def plan(
                 msg = f"d, the number of features, is needed to plan {method}: its error grows with it"
                 raise InvalidArgument(msg)
             samples, error, formula = _predictions(method, wanted, n, delta, features, _finite(high - low))
-            assumes = f"outputs between {low:g} and {high:g}, {features} perturbed features"
+            assumes = (
+                f"outputs between {low:g} and {high:g}, {features} perturbed features{CENTRED * (method == 'stein')}"
+            )
             paper = _theorem_3(high - low, error, delta, features, width, _positive(x_norm, "x_norm"))
     except OverflowError:
         msg = (
