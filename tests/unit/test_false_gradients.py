@@ -106,3 +106,9 @@ def test_what_is_assumed_of_gradients_is_said():
     assert "gradients that are the model's own" in sl.certify(None, e, output_range=(-1, 1)).assumes
     by_values = sl.explain(known.Sine([1.0, 0.5]), [0.0, 0.0], method="clime", n_samples=512)
     assert "the model's own" not in sl.certify(None, by_values, output_range=(-1, 1)).assumes
+
+
+def test_slopes_of_zero_are_told_where_the_certificate_is_wide_enough_to_hold():
+    with pytest.warns(errors.JumpsUnseen, match="the gradients of 'output' are 0 around row 0 and 1 more"):
+        e = certified(known.Step([1.0, 0.5]), gradient_bound=50.0, n_samples=200)
+    assert (e.radius > 0.4).all()  # no step of 1 has a longer slope
