@@ -12,7 +12,7 @@ from .choices import BASIS_FEATURES
 from .errors import NoClosedForm
 from .estimators import ControlBatch, Differences, Estimator, GroupedDraws
 from .exact.margins import Margins, find_margins
-from .exactly import AGREES, apart, probes
+from .exactly import AGREES, ROUNDED, apart, probes, rounded
 from .models import Evaluation, Target
 from .models.links import probabilities, pull
 from .subject import Subject
@@ -118,5 +118,7 @@ def _find(subject: Subject, batch_size: int) -> tuple[Controlled | None, str]:
         curve = probabilities(at_rows[-1])
         if curve.shape != predictions[-1].shape or np.abs(curve - predictions[-1]).max() > AGREES:
             return None, "its probabilities are no logistic curve or softmax of its margins"
+    if (lost := rounded(margins.form, x_near, at_rows[-1])) > ROUNDED:
+        return None, f"it rounds its margin, and loses {min(lost, 1):.0%} of how that varies around the rows"
     evaluations = 2 + 2 * -(-len(near) // len(subject.rows))
     return Controlled(subject, margins, at_rows[0], predictions[0], evaluations), ""

@@ -24,6 +24,12 @@ BLOCK = 1_024
 AGREES = 4e-6
 """Outputs that the closed form must reproduce, relative to their size; libraries that add in float32 differ by 1e-6."""
 
+ROUNDED = 0.01
+"""Share of how outputs vary around a row that the model may lose by rounding; what it returns is another model then."""
+
+FLAT = 1e-6
+"""Of how much outputs can vary at all: what is lost where they hardly vary, and is less than this, is not looked at."""
+
 PROBED_ROWS, PROBES = 8, 32
 """Points around some rows at which what was read is compared with what the model answers."""
 
@@ -116,16 +122,28 @@ def find_exactly(model: Any, X: Any, *, sigma: Any, background: Any, output: str
     predictions = evaluation.values(subject.rows, lambda row: f"row {row}")
     rows, x = probes(subject)
     answers = evaluation.values(rows, lambda _: "a point near the rows")
-    off = max(apart(form, subject.x, predictions), apart(form, x, answers))
-    if off > AGREES:
+    why_not = _misread(form, subject.x, predictions, x, answers)
+    if why_not:
         if not is_asked_for:
             return None  # something else than what it seems to be: ask it instead
-        msg = (
-            f"method='exact': the structure read from the {type(model).__name__} does not reproduce its outputs"
-            f" (off by {off:.2g} of their size). Methods 'clime' and 'differences' only ask the model"
-        )
+        why_not = why_not.format(type(model).__name__)
+        msg = f"method='exact': {why_not}. Methods 'clime' and 'differences' only ask the model"
         raise NoClosedForm(msg)
     return Exactly(subject, form, predictions, 1 + -(-len(rows) // len(predictions)))
+
+
+def _misread(form: ClosedForm, x: Array, predictions: Array, near: Array, answers: Array) -> str:
+    """Why what was read is not what the model returns, at the rows and at `probes`; "" where it is."""
+    off = max(apart(form, x, predictions), apart(form, near, answers))
+    if off > AGREES:
+        return f"the structure read from the {{}} does not reproduce its outputs (off by {off:.2g} of their size)"
+    lost = rounded(form, near, answers)
+    if lost > ROUNDED:
+        return (
+            f"the {{}} rounds its outputs, which are large next to how they vary around the rows, and of that"
+            f" {min(lost, 1):.0%} is lost; fit it to a target less its mean"
+        )
+    return ""
 
 
 def apart(form: ClosedForm, x: Array, answers: Array) -> float:
@@ -135,6 +153,22 @@ def apart(form: ClosedForm, x: Array, answers: Array) -> float:
         return np.inf
     size = max(form.size, float(np.abs(answers).max()), np.finfo(float).tiny)
     return float(np.abs(read - answers).max() / size)
+
+
+def rounded(form: ClosedForm, x: Array, answers: Array) -> float:
+    """How much of what was read does not show in the answers at `probes`, relative to how these vary around a row.
+
+    XGBoost adds one tree after another in float32: where outputs are large, it loses small leaves.
+    """
+    lost, seen = (_variation(each) for each in (form.values(x) - answers, answers))
+    share = np.divide(lost, seen, out=np.full_like(lost, np.inf), where=seen > 0)
+    return float(share[lost > FLAT * form.spread].max(initial=0.0))
+
+
+def _variation(outputs: Array) -> Array:
+    """Standard deviations (rows, 2, k) around each row, of its far and of its near probes."""
+    by_row = outputs.reshape(-1, PROBES // 2, 2, outputs.shape[1])
+    return np.std(by_row - by_row[:, :1], axis=1)  # what is constant has 0, without rounding
 
 
 def probes(subject: Subject) -> tuple[Array, Array]:

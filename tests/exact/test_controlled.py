@@ -261,6 +261,13 @@ def test_a_margin_that_is_not_what_was_read_falls_back(fitted, monkeypatch):
         explain(fitted["lightgbm"], CANCER.iloc[:1], CANCER, method=sl.Differences(control="margin"))
 
 
+def test_a_margin_that_is_rounded_away_falls_back():
+    model = xgboost.XGBClassifier(base_score=0.9, learning_rate=1e-7, n_estimators=4, n_jobs=1).fit(CANCER, SICK)
+    assert explain(model, CANCER.iloc[:1], CANCER).note == ""
+    with pytest.raises(NoClosedForm, match=r"it rounds its margin, and loses \d+% of how that varies around the rows"):
+        explain(model, CANCER.iloc[:1], CANCER, method=sl.Differences(control="margin"))
+
+
 def test_a_full_covariance_and_missing_numba_fall_back(fitted, hide):
     around = sl.Neighbourhood.from_data(CANCER, 0.5, full=True)
     asked = {"sigma": around, "target": 1, "n_samples": 256}

@@ -197,3 +197,61 @@ def test_rounding_of_many_trees_is_allowed_for():
     model = xgboost.XGBClassifier(n_estimators=500, max_depth=6).fit(CANCER, SICK)
     e = sl.explain(model, CANCER, background=CANCER, output="margin")
     assert e.is_exact
+
+
+# ---- models that round
+
+
+def stamped(level, height, **settings):
+    """A regressor whose target lies far from 0 next to how it varies, and two features."""
+    rows = np.random.default_rng(0).normal(size=(1_000, 2))
+    target = level + height * (np.sin(2 * rows[:, 0]) + 0.3 * rows[:, 1])
+    return xgboost.XGBRegressor(n_jobs=1, **settings).fit(rows, target)
+
+
+ROUNDS = {
+    "a million and a half": (1e6, 0.5, {"max_depth": 3}),
+    "nothing is left": (1e6, 0.5, {"max_depth": 3, "n_estimators": 300, "learning_rate": 0.01}),
+    "time stamps": (1.7e9, 86_400, {"max_depth": 4, "n_estimators": 300, "learning_rate": 0.02}),
+}
+
+
+@pytest.mark.parametrize("kind", ROUNDS)
+def test_a_model_that_rounds_its_leaves_away_is_drawn(kind):
+    level, height, settings = ROUNDS[kind]
+    model, x = stamped(level, height, **settings), np.zeros((1, 2))
+    e = sl.explain(model, x, sigma=0.3, n_samples=None, rtol=0.2, atol=1e9)
+    assert not e.is_exact
+    with pytest.raises(
+        NoClosedForm, match=r"the XGBRegressor rounds its outputs.*is lost; fit it to a target less its"
+    ):
+        sl.explain(model, x, sigma=0.3, method="exact")
+
+
+def test_the_same_model_of_a_target_less_its_mean_is_exact():
+    e = sl.explain(stamped(0.0, 0.5, max_depth=3), np.zeros((1, 2)), sigma=0.3, method="exact")
+    assert e.n_evaluations.tolist() == [33]
+
+
+@pytest.mark.parametrize("sigma", [1e-6, 1e-3, 1e-2, 0.1, 1.0])
+@pytest.mark.parametrize("name", ["xgboost", "xgboost margin", "xgboost of three", "lightgbm", "hist", "extra trees"])
+def test_ordinary_models_are_exact_in_small_and_in_large_neighbourhoods(fitted, name, sigma):
+    """Also where nothing varies, and where XGBoost rounds what hardly does."""
+    _, data, _, question = MODELS[name]
+    for rows in (data.iloc[:1], data.iloc[:60]):
+        assert sl.explain(fitted[name], rows, background=data, sigma=sigma, method="exact", **question).is_exact
+
+
+def test_what_outputs_can_vary_by_is_the_sum_of_the_ranges_of_leaves():
+    from smoothlime.exact.ensemble import TreesForm
+    from smoothlime.exact.trees import join_trees
+
+    def step(*leaves):
+        return {"feature": [0, -1, -1], "threshold": [0.0] * 3, "left": [1, 0, 0], "right": [2, 0, 0],
+                "nan_left": [True] * 3, "value": [np.zeros_like(leaves[0]), *leaves]}  # fmt: skip
+
+    by_class = join_trees([step(5.0, 6.0), step(9.0, 7.0), step(1.0, 1.5)], base=[0, 0], n_features=1, target=[0, 1, 0])
+    assert TreesForm(by_class).spread.tolist() == [1.5, 2.0]
+    vector = join_trees([step([5.0, 1.0], [6.0, 0.0])] * 2, base=[0, 0], n_features=1, averaged=True)
+    assert TreesForm(vector).spread.tolist() == [1.0, 1.0]
+    assert TreesForm(join_trees([], base=[0.0], n_features=1)).spread.tolist() == [0.0]

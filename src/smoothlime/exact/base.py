@@ -36,6 +36,11 @@ class ClosedForm(Protocol):
         """Size of the terms that outputs are summed from, where the model sums them in few digits."""
         ...
 
+    @property
+    def spread(self) -> Array:
+        """(k,) how much outputs can vary at all; infinite where nothing that matters can be lost by rounding."""
+        ...
+
     def values(self, x: Array) -> Array:
         """Outputs (r, k): what the model itself must answer, or it has been misread."""
         ...

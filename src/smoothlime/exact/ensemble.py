@@ -32,6 +32,20 @@ class TreesForm:
         largest = np.maximum.reduceat(leaves, np.sort(self.trees.roots)) if self.trees.n_trees else np.zeros(1)
         return float(self.trees.scale * largest.sum() * max(1.0, self.trees.n_trees / 64))  # rounding adds up
 
+    @property
+    def spread(self) -> Array:
+        """(k,) the range of the leaves of each tree, added up."""
+        trees, total = self.trees, np.zeros(self.trees.k)
+        if trees.n_trees:
+            is_leaf, starts = (trees.feature < 0)[:, None], np.sort(trees.roots)
+            highest = np.maximum.reduceat(np.where(is_leaf, trees.value, -np.inf), starts)
+            lowest = np.minimum.reduceat(np.where(is_leaf, trees.value, np.inf), starts)
+            if trees.value.shape[1] == trees.k:
+                total += (highest - lowest).sum(axis=0)
+            else:
+                np.add.at(total, trees.target[np.argsort(trees.roots)], (highest - lowest)[:, 0])
+        return total * trees.scale
+
     def values(self, x: Array) -> Array:
         """Outputs (r, k)."""
         return np.asarray(self.trees.predict(x), dtype=np.float64)

@@ -50,6 +50,11 @@ class LinearModel:
         """Nothing is lost in sums of a few terms: outputs are compared at their own size."""
         return 0.0
 
+    @property
+    def spread(self) -> Array:
+        """A line has no ends, and is computed in float64."""
+        return np.full(len(self.offset), np.inf)
+
     def values(self, x: Array) -> Array:
         """Outputs (r, k)."""
         return self.offset + self.link.value(x @ self.coef.T + self.intercept) @ self.turn.T
