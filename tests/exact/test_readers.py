@@ -239,6 +239,32 @@ def test_categories_of_a_fixed_feature_decide():
         smooth(trees, row, np.full(6, 0.5))
 
 
+def test_a_category_may_be_negative():
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.normal(size=800), rng.integers(-2, 6, size=800)])
+    target = rows[:, 0] + 2 * (rows[:, 1] == -1) + (rows[:, 1] == 3)
+    for sign in (1, -1):  # lists of those that go left, and of those that go right
+        model = HistGradientBoostingRegressor(categorical_features=[1], max_iter=10).fit(rows, sign * target)
+        trees = read_trees(model)
+        assert trees.categorical_features == (1,)
+        assert -1 in probe_rows(trees)[:, 1]  # else it would not be proved
+        asked = np.column_stack([np.zeros(10), [*np.arange(-3.0, 6.0), np.nan]])
+        np.testing.assert_allclose(trees.predict(asked)[:, 0], model.predict(asked), rtol=0, atol=1e-13)
+
+
+def test_categories_may_be_large_numbers():
+    """Node and category in one number, which is more than 32 bits hold."""
+    rng = np.random.default_rng(0)
+    ids = rng.choice(1_000_000, 40, replace=False)
+    kind = rng.integers(40, size=3_000)
+    rows = np.column_stack([rng.normal(size=3_000), ids[kind]])
+    model = lightgbm.LGBMRegressor(n_estimators=200, num_leaves=15, verbose=-1, n_jobs=1, **BY_CATEGORY)
+    model.fit(rows, rows[:, 0] + rng.normal(size=40)[kind], categorical_feature=[1])
+    trees = read_trees(model)
+    assert trees.is_categorical[3_000:].any()
+    np.testing.assert_allclose(trees.predict(rows)[:, 0], model.predict(rows), rtol=0, atol=1e-13)
+
+
 def test_sampling_agrees_on_a_boosted_model():
     model = xgboost.XGBRegressor(**XGB, max_depth=4).fit(*DIABETES)
     trees, x, std = read_trees(model), DIABETES[0][3], np.full(10, 0.03)

@@ -115,10 +115,12 @@ def _from_treelite(tree: Any, known: dict[int, Array]) -> dict[str, Any]:
     first, last, listed = (tree.get_field(f"category_list{end}") for end in ("_begin", "_end", ""))
     goes_right = tree.get_field("category_list_right_child")
     for node in np.flatnonzero(node_type == CATEGORICAL):
-        here, everything = listed[first[node] : last[node]], known[int(feature[node])]
-        if bool(goes_right[node]) != bool(nan_left[node]):  # list those that part from what is missing
-            here = np.setdiff1d(everything[~np.isnan(everything)].astype(np.int64), here)
-        kept[int(node)] = here
+        everything = known[int(feature[node])]
+        everything = everything[~np.isnan(everything)].astype(np.int64)
+        # treelite has them unsigned, −1 as 2³² − 1
+        is_listed = np.isin(everything.astype(np.uint32), listed[first[node] : last[node]])
+        parts = bool(goes_right[node]) != bool(nan_left[node])  # list those that part from what is missing
+        kept[int(node)] = everything[is_listed != parts]
         if nan_left[node]:
             left[node], right[node], nan_left[node] = right[node], left[node], False
     return {

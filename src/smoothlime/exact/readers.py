@@ -12,7 +12,7 @@ import numpy as np
 
 from .._types import Array
 from ..errors import InvalidArgument, NoClosedForm
-from .trees import TreeEnsemble
+from .trees import NO_CATEGORY, TreeEnsemble
 
 PROBES = 192
 """Rows on which a reader proves itself, and half as many with missing values."""
@@ -81,7 +81,8 @@ def probe_rows(trees: TreeEnsemble) -> Array:
             at = np.flatnonzero(trees.is_categorical & (trees.feature == j))
             listed = [trees.category[trees.category_first[i] : trees.category_first[i + 1]] for i in at]
             known = np.unique(np.concatenate(listed))
-            rows[:, j] = rng.choice(np.append(known[known >= 0], known.max() + 1), PROBES)  # one that was never seen
+            known = known[known != NO_CATEGORY]
+            rows[:, j] = rng.choice(np.append(known, known.max(initial=-1) + 1), PROBES)  # one that was never seen
             continue
         if not len(known):
             continue

@@ -164,7 +164,7 @@ class TreeEnsemble:
         pairs, low, span = self._pairs
         whole = np.trunc(x) - low
         is_known = (whole >= 0) & (whole < span)  # False for NaN
-        asked = node * span + np.where(is_known, whole, 0).astype(np.int64)
+        asked = node.astype(np.int64) * span + np.where(is_known, whole, 0).astype(np.int64)
         at = np.minimum(np.searchsorted(pairs, asked), max(len(pairs) - 1, 0))
         return is_known & (pairs[at] == asked if len(pairs) else False)
 
