@@ -328,6 +328,24 @@ def test_catboost_categories_are_refused():
         read_catboost(content)
 
 
+def test_catboost_features_go_by_their_number_and_not_by_their_place():
+    content = json.loads(json.dumps(CATBOOST["oblivious"]["model"]))
+    held = content["features_info"]["float_features"]
+    asked = {each["float_feature_index"] for tree in content["oblivious_trees"] for each in tree["splits"]}
+    content["features_info"]["float_features"] = [each for each in held[::-1] if each["feature_index"] in asked]
+    trees, rows = read_catboost(content), np.array(CATBOOST["oblivious"]["rows"], dtype=np.float64)
+    assert trees.n_features == max(asked) + 1
+    np.testing.assert_allclose(
+        trees.predict(rows[:, : trees.n_features]), CATBOOST["oblivious"]["raw"], rtol=0, atol=1e-13
+    )
+    model = CatBoost(content)
+    model.n_features_in_ = 4
+    assert read_trees(model).n_features == 4
+    content["features_info"]["float_features"] = [each for each in held if each["feature_index"] != max(asked)]
+    with pytest.raises(NoClosedForm, match=r"splits on float feature \d, which is not among .* method='clime'"):
+        read_catboost(content)
+
+
 def test_files_that_are_no_catboost_models_are_named(tmp_path):
     path = tmp_path / "model.cbm"
     path.write_text("CBM1")

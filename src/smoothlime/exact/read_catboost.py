@@ -31,10 +31,12 @@ def read_catboost(source: Any) -> TreeEnsemble:
     bias = np.atleast_1d(np.asarray(bias, dtype=np.float64))
     nested = content.get("trees")
     walked = [_nested(each) for each in nested] if nested else [_oblivious(each) for each in content["oblivious_trees"]]
-    trees = [_one_tree(nodes, floats, scale) for nodes in walked]
+    by_index = {each.get("feature_index", at): each for at, each in enumerate(floats)}  # features not used may be gone
+    trees = [_one_tree(nodes, by_index, scale) for nodes in walked]
     k = max([len(bias), *(tree["value"].shape[1] for tree in trees)])
     base = np.broadcast_to(bias, k) if len(bias) == 1 else bias
-    return join_trees(trees, base=base, n_features=max(flat, default=-1) + 1)
+    d = max([each + 1 for each in flat] + [int(getattr(source, "n_features_in_", 0))])  # the last ones may be gone
+    return join_trees(trees, base=base, n_features=d)
 
 
 def _content(source: Any) -> dict[str, Any]:
@@ -86,7 +88,7 @@ def _oblivious(tree: dict[str, Any]) -> list[Node]:
     return nodes + [(None, 0, 0, value) for value in values]
 
 
-def _one_tree(nodes: list[Node], floats: list[dict[str, Any]], scale: float) -> dict[str, Any]:
+def _one_tree(nodes: list[Node], floats: dict[int, dict[str, Any]], scale: float) -> dict[str, Any]:
     """One tree: X is rounded to float32, and x > border goes right."""
     n = len(nodes)
     width = max(np.size(value) for split, _, _, value in nodes if split is None)
@@ -102,7 +104,13 @@ def _one_tree(nodes: list[Node], floats: list[dict[str, Any]], scale: float) -> 
                 f" use method='clime'"
             )
             raise NoClosedForm(msg)
-        asked = floats[split["float_feature_index"]]
+        asked = floats.get(split["float_feature_index"])
+        if asked is None:
+            msg = (
+                f"CatBoost splits on float feature {split['float_feature_index']}, which is not among the"
+                f" float_features {sorted(floats)} that the model lists; use method='clime'"
+            )
+            raise NoClosedForm(msg)
         feature[at] = asked["flat_feature_index"]
         border[at] = split["border"]
         nan_left[at] = asked.get("nan_value_treatment") != "AsTrue"  # missing as +∞; else as −∞, or compared in vain
