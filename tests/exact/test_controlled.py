@@ -268,6 +268,13 @@ def test_a_margin_that_is_rounded_away_falls_back():
         explain(model, CANCER.iloc[:1], CANCER, method=sl.Differences(control="margin"))
 
 
+def test_a_model_that_stops_early_has_no_control():
+    model = lightgbm.LGBMClassifier(n_estimators=20, verbose=-1, n_jobs=1, pred_early_stop=True).fit(CANCER, SICK)
+    assert explain(model, CANCER.iloc[:1], CANCER).note == ""
+    with pytest.raises(NoClosedForm, match=r"control='margin' needs.*has pred_early_stop among its parameters"):
+        explain(model, CANCER.iloc[:1], CANCER, method=sl.Differences(control="margin"))
+
+
 def test_a_full_covariance_and_missing_numba_fall_back(fitted, hide):
     around = sl.Neighbourhood.from_data(CANCER, 0.5, full=True)
     asked = {"sigma": around, "target": 1, "n_samples": 256}

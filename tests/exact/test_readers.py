@@ -370,6 +370,20 @@ def test_subclasses_are_recognised_by_the_names_of_their_parents():
     assert read_trees(Mine(n_estimators=2, random_state=0).fit(*DIABETES)).n_trees == 2
 
 
+@pytest.mark.parametrize("value", [True, "+", "true"])
+def test_lightgbm_that_leaves_trees_out_at_some_rows_is_refused(value):
+    stops = {"pred_early_stop": value, "pred_early_stop_margin": 1.0, "pred_early_stop_freq": 2}
+    model = lightgbm.LGBMClassifier(**LGBM, **stops).fit(*CANCER)
+    for each in (model, model.booster_):
+        with pytest.raises(NoClosedForm, match=r"has pred_early_stop among its parameters.*Set pred_early_stop=False"):
+            read_trees(each, "margin")
+    model = lightgbm.LGBMClassifier(**LGBM).fit(*CANCER)
+    assert read_trees(model, "margin").n_trees == 12
+    with pytest.raises(NoClosedForm, match="has pred_early_stop among its parameters"):
+        read_trees(model.set_params(**stops), "margin")
+    assert read_trees(model.set_params(pred_early_stop=False), "margin").n_trees == 12
+
+
 CURVE = r"turns the sum of its trees .* output='margin', or use method='clime'"
 STARTED = {"init": DecisionTreeRegressor(), **SMALL}
 TWICE = (WINE[0], np.column_stack([WINE[1], WINE[1]]))

@@ -86,6 +86,15 @@ def _one_tree(fields: dict[str, str], zero_is_missing: Any) -> dict[str, Any]:
     }
 
 
+def stops_early(model: Any) -> bool:
+    """Whether an estimator or Booster was told to stop adding up trees where the class seems clear.
+
+    An estimator hands that to its Booster with each call of predict, so a Booster alone does not show it.
+    """
+    given = model.get_params() if hasattr(model, "get_params") else getattr(model, "params", None) or {}
+    return str(given.get("pred_early_stop", False)).lower() not in ("false", "-", "none")
+
+
 def ask_booster(booster: Any, *, raw: bool) -> Any:
     """Raw scores (n, k) of a Booster, or what it predicts in everyday use."""
 

@@ -198,11 +198,17 @@ def _xgboost(model: Any) -> Found:
 
 
 def _lightgbm(model: Any) -> Found:
-    from .read_lightgbm import ask_booster, read_lightgbm
+    from .read_lightgbm import ask_booster, read_lightgbm, stops_early
 
     if hasattr(model, "booster_") or hasattr(model, "fit"):
         _check_fitted(model, "fitted_")
     booster = model.booster_ if hasattr(model, "booster_") else model
+    if stops_early(model) or stops_early(booster):
+        msg = (
+            f"the {type(model).__name__} has pred_early_stop among its parameters: at some rows it leaves out its later"
+            f" trees, which has no closed form. Set pred_early_stop=False, or use method='clime'"
+        )
+        raise NoClosedForm(msg)
     return lambda: read_lightgbm(booster), ask_booster(booster, raw=True), ask_booster(booster, raw=False), 1e-12
 
 
