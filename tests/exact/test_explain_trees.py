@@ -199,6 +199,14 @@ def test_rounding_of_many_trees_is_allowed_for():
     assert e.is_exact
 
 
+def test_a_model_without_trees_is_its_base():
+    model = xgboost.XGBRegressor(n_estimators=0).fit(DIABETES, SUGAR)
+    e = sl.explain(model, DIABETES.iloc[:2], background=DIABETES, method="exact")
+    np.testing.assert_array_equal(e.values, 0)
+    np.testing.assert_allclose(e.smoothed, e.prediction, rtol=1e-6)
+    np.testing.assert_array_equal(e.radius, 0)
+
+
 # ---- models that round
 
 

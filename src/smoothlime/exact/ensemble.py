@@ -28,7 +28,7 @@ class TreesForm:
     @property
     def size(self) -> float:
         """Sum of the largest leaves: XGBoost adds up in float32, and its errors go by the terms."""
-        leaves = np.abs(self.trees.value).reshape(len(self.trees.value), -1).max(axis=1)
+        leaves = np.abs(self.trees.value).max(axis=1)
         largest = np.maximum.reduceat(leaves, np.sort(self.trees.roots)) if self.trees.n_trees else np.zeros(1)
         return float(self.trees.scale * largest.sum() * max(1.0, self.trees.n_trees / 64))  # rounding adds up
 
