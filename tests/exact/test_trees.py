@@ -1,5 +1,8 @@
 """Smoothed trees against leaf boxes summed one by one, differences, sampling and the trees themselves."""
 
+import dataclasses
+
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,6 +11,7 @@ from scipy.stats import norm
 
 from smoothlime.errors import InvalidArgument, MissingExtra, NoClosedForm
 from smoothlime.exact import plan as planning
+from smoothlime.exact._kernel import DEGREE, STEPS
 from smoothlime.exact.smoothing import smooth
 from smoothlime.exact.trees import as_threshold, join_trees
 
@@ -250,11 +254,41 @@ def test_radius_counts_the_branches_left_out():
     got = smooth(trees, np.zeros(8), np.ones(8))
     value, gradient = by_boxes(trees, np.zeros(8), np.ones(8))
     assert value == pytest.approx(3e-14)
-    assert got.values[0, 0] == 0
+    assert got.values[0, 0] == pytest.approx(value[0] / 2, rel=1e-2)  # as if it were 0.5, the middle of all leaves
     apart = np.abs(got.gradients[0] - gradient)
-    assert apart.max() > 2e-13
+    assert (apart[:, 0] > trees.plan.rounding).any()  # is more than is allowed to rounding
     assert (apart <= got.radius[0][:, None]).all()
     assert got.radius.max() < 1e-12
+
+
+def test_radius_holds_where_the_errors_of_all_thresholds_add_up():
+    """A notch around every edge between two cells of the table, up or down as φ is too small or too large there."""
+    edges = np.arange(-191, 192) / STEPS
+    signs = np.sign(np.polynomial.hermite_e.hermeval(edges, [0] * DEGREE + [1]))
+    thresholds = np.repeat(edges, 2) + np.tile([-(2.0**-12), 2.0**-12], len(edges))
+    leaves = np.concatenate([np.stack([-signs, signs], axis=1).ravel(), [-1.0]])
+    n = len(thresholds)
+    tree = {"feature": [0] * n + [-1] * (n + 1), "threshold": [*thresholds, *np.zeros(n + 1)],
+            "left": [*range(n, 2 * n), *np.zeros(n + 1)], "right": [*range(1, n), 2 * n, *np.zeros(n + 1)],
+            "nan_left": [False] * (2 * n + 1), "value": [*np.zeros(n), *leaves]}  # fmt: skip
+    for trees in (join_trees([tree], base=0.0, n_features=1), join_trees([tree] * 5, base=0.0, n_features=1)):
+        got = smooth(trees, [0.0], [1.0])
+        with mpmath.workdps(30):
+            jumps = zip(np.diff(leaves), thresholds, strict=True)
+            truth = trees.n_trees * sum(float(jump) * mpmath.npdf(float(t)) for jump, t in jumps)
+            off = float(abs(got.gradients[0, 0, 0] - truth))
+        assert off > trees.n_trees * 1.2e-13  # else this could not see that the bound has to grow with the thresholds
+        assert off <= got.radius[0, 0] < trees.n_trees * 1e-11
+
+
+def test_radius_goes_by_how_much_trees_vary_and_not_by_how_large_they_are(forest):
+    level = dataclasses.replace(forest, value=np.where(forest.feature[:, None] < 0, forest.value + 2.0**20, 0.0))
+    rows, std = np.random.default_rng(1).normal(size=(20, 4)), np.full(4, 0.5)
+    one, other = smooth(forest, rows, std), smooth(level, rows, std)
+    assert (np.abs(one.gradients - other.gradients) <= (one.radius + other.radius)[:, :, None]).all()
+    np.testing.assert_allclose(other.values - one.values, forest.n_trees * 2.0**20, rtol=1e-14)
+    assert one.radius.max() < 3e-11
+    assert other.radius.max() < 1e-7 * np.abs(one.gradients).max()
 
 
 @settings(max_examples=400, deadline=None)

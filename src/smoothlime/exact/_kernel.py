@@ -154,7 +154,7 @@ def go_down(nodes, roots, table, missing, some_missing, order, reach, chance, pu
 def go_up(nodes, order, count, chance, push, mean, gradient):
     """Means below every node that was visited, and what each adds to the gradient (d,)."""
     if count < nodes.shape[0]:
-        mean[: nodes.shape[0]] = 0.0  # what was left out: as if the leaves below were 0
+        mean[: nodes.shape[0]] = 0.0  # what was left out: as if it were the middle of all leaves
     e = count
     while e > ZERO:
         e -= ONE
@@ -225,7 +225,7 @@ def smooth_rows(rows, inverse, weights, nodes, node_first, leaf, leaf_first, roo
     order, reach = np.empty(inner_most + 1, dtype=np.uint32), np.empty(inner_most + 1)
     chance, push = np.empty(inner_most), np.empty(inner_most)
     missing = np.zeros(d, dtype=np.bool_)
-    gradient = np.empty(d)
+    gradient = np.empty(d * int(width))
     for c in range(table_bunch.shape[0] - 1):
         a, b = table_bunch[c], table_bunch[c + 1]
         if not mixes:
@@ -255,22 +255,20 @@ def smooth_rows(rows, inverse, weights, nodes, node_first, leaf, leaf_first, roo
                 some = np.uint64(roots[bunch])
                 count, out = go_down(own, some, table, missing, some_missing, order, reach, chance, push)
                 lost[row] += out * bound[bunch] * abs(scale)
+                gradient[:] = 0.0  # one for each bunch, as long sums round more
                 if width > ONE:
-                    go_up_wide(own, order, count, chance, push, here, width, gradients[row])
+                    go_up_wide(own, order, count, chance, push, here, width, gradient)
+                    for j in range(gradient.shape[0]):
+                        gradients[row, j] += gradient[j]
                     for i in range(some * width):
                         values[row, i % width] += here[i]
-                elif asked:
-                    gradient[:] = 0.0
+                else:
+                    o = 0 if asked else target[bunch]
                     go_up(own, order, count, chance, push, here, gradient)
                     for j in range(d):
-                        gradients[row, j] += scale * gradient[j]
+                        gradients[row, o * d + j] += scale * gradient[j]
                     for i in range(some):
-                        values[row, 0] += scale * here[i]
-                else:
-                    o = target[bunch]
-                    go_up(own, order, count, chance, push, here, gradients[row, o * d : (o + 1) * d])
-                    for i in range(some):
-                        values[row, o] += here[i]
+                        values[row, o] += scale * here[i]
 
 
 @numba.njit(**SETTINGS)

@@ -3,7 +3,8 @@
 Which interval of its feature a node still sees, (lo, hi), does not depend on the row. So it is settled here, once, as
 positions in a table of thresholds; a split outside of its interval (redundant, or at ±∞) is clipped into it.
 Consecutive trees share a table as long as it stays in the processor's cache, and those that add to the same output are
-walked through together, in bunches.
+walked through together, in bunches. Leaves are counted from the middle between the lowest and highest of their tree;
+middles are added up once. So errors go by how much a tree varies, and not by how large it is.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._types import Array
+from .bounds import rounding_bound
 
 if TYPE_CHECKING:
     from .trees import Ints, Longs, TreeEnsemble
@@ -36,7 +38,7 @@ class Plan:
 
     nodes: Any  # (inner,) of NODE
     node_first: Longs  # (bunches + 1,)
-    leaf: Array  # (leaves, w)
+    leaf: Array  # (leaves, w), less the middle of their tree
     leaf_first: Longs  # (bunches + 1,)
     roots: Longs  # (bunches,): how many trees; their roots are the first slots
     target: Ints  # (bunches,)
@@ -50,12 +52,14 @@ class Plan:
     choice_start: Longs
     choice_stop: Longs
     category: Longs
+    middle: Array  # (k,): what the leaves were taken from, summed over trees
     total: float  # Σ of each tree's largest |leaf|
+    rounding: Array  # (d,): what rounding may add to a slope, in units of 1/σ
 
     @property
     def arrays(self) -> tuple[Any, ...]:
-        """The fields in order but the last, for the kernel."""
-        return tuple(getattr(self, name) for name in self.__slots__[:-1])
+        """The fields in order but the last three, for the kernel."""
+        return tuple(getattr(self, name) for name in self.__slots__[:-3])
 
 
 def make_plan(trees: TreeEnsemble) -> Plan:
@@ -104,17 +108,21 @@ def make_plan(trees: TreeEnsemble) -> Plan:
     )  # fmt: skip
     choice = np.concatenate(choices) if choices else np.zeros(0, dtype=np.int64)
     first = trees.category_first if len(trees.category_first) else np.zeros(len(trees.feature) + 1, dtype=np.int64)
-    is_leaf = trees.feature < 0
-    largest = np.zeros(len(roots) + 1)  # the last for what no root leads to
-    np.maximum.at(largest, tree_of[is_leaf], np.abs(trees.value[is_leaf]).max(axis=1))
+    lowest, highest = _ends(trees, by_tree[: start_of[-1]], tree_of)
+    middle, half = lowest / 2 + highest / 2, (highest / 2 - lowest / 2).max(axis=1, initial=0.0)
+    middles = np.zeros(trees.k)
+    if trees.value.shape[1] == trees.k:
+        middles += middle.sum(axis=0)
+    else:
+        np.add.at(middles, target, middle[:, 0])
     return Plan(
         nodes=nodes.astype(np.uint32).view(NODE)[:, 0],
         node_first=node_first,
-        leaf=trees.value[leaf_node],
+        leaf=trees.value[leaf_node] - middle[tree_of[leaf_node]],
         leaf_first=leaf_first,
         roots=np.diff(bunch_first),
         target=target[bunch_first[:-1]],
-        bound=np.maximum.reduceat(largest[:-1], bunch_first[:-1]) if len(roots) else np.zeros(0),
+        bound=np.maximum.reduceat(half, bunch_first[:-1]) if len(roots) else np.zeros(0),
         table_bunch=table_bunch,
         table_first=np.array(table_first, dtype=np.int64),
         feature_first=np.array(feature_first, dtype=np.int64).reshape(-1, trees.n_features + 1),
@@ -124,8 +132,20 @@ def make_plan(trees: TreeEnsemble) -> Plan:
         choice_start=first[choice],
         choice_stop=first[choice + 1],
         category=trees.category,
-        total=float(largest[:-1].sum()),
+        middle=middles,
+        total=float(half.sum()),
+        rounding=rounding_bound(trees, roots, tree_of, bunch_first, 2 * half, np.abs(middle).max(axis=1, initial=0.0)),
     )
+
+
+def _ends(trees: TreeEnsemble, by_tree: Longs, tree_of: Longs) -> tuple[Array, Array]:
+    """(trees, w) the lowest and the highest leaf of each tree; nodes come tree by tree in `by_tree`."""
+    leaves = by_tree[trees.feature[by_tree] < 0]
+    value = trees.value[leaves]
+    if not len(leaves):
+        return value, value
+    starts = np.searchsorted(tree_of[leaves], np.arange(trees.n_trees))
+    return np.minimum.reduceat(value, starts), np.maximum.reduceat(value, starts)
 
 
 def _bunches(splits: Longs, target: Ints, table_tree: Longs) -> Longs:

@@ -8,7 +8,7 @@ gives
 $$ |\Delta w_j| \le \frac{M}{\sigma_j} \mathbb{E}\,|z_j| 1_A \le \frac{M}{\sigma_j}\,2\varphi(\Phi^{-1}(p/2))
 \le \frac{9 M}{\sigma_j} (p + 10^{-17}). $$
 
-And numbers are rounded: Φ and φ come from a table of polynomials, right to 1e-15.
+And numbers are rounded, Φ and φ from a table of polynomials right to 1e-15: `bounds` says what that comes to.
 
 The loops are compiled by numba, as NumPy cannot follow branches row by row. Importing it takes 0.2 s, the first call
 on a machine 6 s while it compiles, and 0.3 s in later processes, which find the compiled code on disk. Per row and in
@@ -33,9 +33,6 @@ from .trees import TreeEnsemble
 
 BLOCK = 64
 """Rows that one thread takes at a time."""
-
-ROUNDING = 1e-13
-"""Allowance for rounding, in units of Σ|leaf| / σ."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,11 +98,12 @@ def _finished(
     r, k = values.shape
     by_feature = mixed is None and trees.value.shape[1] > 1  # how the kernel lays out several outputs of one tree
     shaped = gradients.reshape(r, -1, k) if by_feature else gradients.reshape(r, k, -1).swapaxes(1, 2)
-    base = trees.base[None, :] if mixed is None else (mixed @ trees.base)[:, None]
+    constant = trees.base + trees.scale * trees.plan.middle
+    base = constant[None, :] if mixed is None else (mixed @ constant)[:, None]
     size = np.ones(r) if mixed is None else np.abs(mixed).sum(axis=1)
     left_out = lost * (size if trees.value.shape[1] > 1 else 1.0)
-    everything = trees.plan.total * size
-    radius = (9 * (left_out + 1e-17 * everything) + ROUNDING * everything)[:, None] * inverse * trees.scale
+    rounding = np.outer(size, trees.plan.rounding)
+    radius = (9 * (left_out + 1e-17 * trees.plan.total * size)[:, None] + rounding) * inverse * trees.scale
     return Smoothed(values * trees.scale + base, np.ascontiguousarray(shaped * trees.scale), radius)
 
 
