@@ -14,7 +14,8 @@ kernel computes is the closed form with other numbers for Φ and φ at each thre
 - The sum over the nodes of a bunch of trees: after each level its terms make up Σ P·∂s over that level, less than 0.8·R
   for each tree, and within a level another 0.8·R at most.
 
-So the bound grows with the number of splits on j, of other splits (less), and of levels.
+So the bound grows with the number of splits on j, of other splits (less), and of levels. Products of two such errors,
+1e-15 of it times the number of splits, are left out.
 """
 
 from __future__ import annotations
@@ -38,9 +39,11 @@ BELOW = 0.8 * 6e-16
 """Φ from the table, where the polynomials lose nothing: 3.6e-16 by z, and two units in the last place."""
 
 LEVEL = 12 * UNIT
-"""α and P·α have four roundings each, times 2.3; a mean of leaves two, times 0.8 and half the range."""
+"""α and P·α have four roundings together, times 1 + 0.8 and 0.5 for P·α' itself; a mean of leaves has two, of half the
+range, times 0.8."""
 
 TERM = 1.6 * UNIT
+"""One rounding for each term that is added, of a sum that does not exceed 1.6 of the ranges of its trees."""
 
 LAST = 8 * UNIT
 """What is done once: slopes times scale, weight and 1/σ."""
