@@ -10,6 +10,7 @@ LAYERS = [
     {"errors", "_arrays", "_types", "_validate", "_optional", "_parallel", "_progress", "_version", "uncertainty"},
     {
         "tables",
+        "covariances",
         "neighbourhood",
         "normals",
         "nets",
