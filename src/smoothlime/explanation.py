@@ -52,7 +52,7 @@ class Provenance:
     generator: str = GENERATOR
     """Of independent draws; files of older versions may name another, whose draws cannot be made again"""
     is_lengthened: bool = False
-    """Whether draws are longer than normal ones, and weighed by d/‖z‖² in turn: those that C-LIME aligns"""
+    """Whether draws are longer than normal ones, and weighed by d/‖z‖² in turn: aligned pairs of many features"""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -170,9 +170,9 @@ class Explanation:
     def perturbations(self, row: int = 0) -> Array:
         """The points (n, d) that were evaluated around a row, drawn again from the seed.
 
-        Normal ones, but those of `differences` and, with three features or more, those that C-LIME aligns: their
-        lengths are of χ with two degrees of freedom more, and each counts by d/‖z‖², d the number of features that are
-        perturbed and z the step in units of Σ.
+        Normal ones, but those of `differences` and, with eight features or more, of `aligned-pairs`: their lengths are of
+        χ with two degrees of freedom more, and each counts by d/‖z‖², d the number of features that are perturbed and z
+        the step in units of Σ.
 
         To the bit, but where draws are aligned: those are turned by matrix products, whose last digit depends on the
         shape of the batch.

@@ -120,8 +120,7 @@ class Job:
     @property
     def is_lengthened(self) -> bool:
         """Whether draws are made longer, and weighed: see `radii`."""
-        is_fit = self.design.is_aligned and self.method.needs == "values"
-        return is_fit and len(self.factor.free) >= FEWEST_FEATURES
+        return self.design.is_aligned and self.design.is_paired and len(self.factor.free) >= FEWEST_FEATURES
 
     @property
     def curves(self) -> Curves:
