@@ -170,9 +170,9 @@ class Explanation:
     def perturbations(self, row: int = 0) -> Array:
         """The points (n, d) that were evaluated around a row, drawn again from the seed.
 
-        Normal ones, but those of `differences` and, with eight features or more, of `aligned-pairs`: their lengths are of
-        χ with two degrees of freedom more, and each counts by d/‖z‖², d the number of features that are perturbed and z
-        the step in units of Σ.
+        Normal ones, but those of `differences` and, with eight features or more, of `aligned-pairs`: their lengths are
+        of χ with two degrees of freedom more, and each counts by d/‖z‖², d the number of features that are perturbed
+        and z the step in units of Σ.
 
         To the bit, but where draws are aligned: those are turned by matrix products, whose last digit depends on the
         shape of the batch.

@@ -277,6 +277,7 @@ def test_a_target_is_the_same_class_by_margin_as_by_probability(folder):
         done = CliRunner().invoke(main, [*arguments, "--output", "margin", "--target", target])
         assert done.exit_code == 2
         assert "is class '1', but the margin of two classes is one score, that of '2'" in done.output
+        assert "leave target out, or give --target 2." in done.output
 
 
 @pytest.mark.parametrize(

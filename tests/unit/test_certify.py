@@ -579,3 +579,17 @@ def test_the_sampling_error_of_what_is_reported_is_said():
     said = str(sl.certify(None, e, output_range=(0, 1)))
     assert f"that its row moves plus {2 * e.radius[0]:.3g} of sampling error" in said
     assert "sampling error" not in str(sl.certify(None, e.x, sigma=0.8, output_range=(0, 1)))
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("nope", "the model gives them no names: give a position"),
+        (-1, "target -1 is out of range; positions begin at 0"),
+    ],
+)
+def test_a_target_of_outputs_without_names_is_told_without_made_up_ones(target, message):
+    """Before the model was asked nobody knows how many outputs it has."""
+    two = lambda a: np.tanh(a[:, :2])
+    with pytest.raises(sl.errors.InvalidArgument, match=message):
+        sl.explain(two, np.zeros(5), guarantee="certified", output_range=(-1, 1), target=target, n_samples=3_000)

@@ -72,5 +72,6 @@ class CLime:
     def finish(self, state: Sums, sizes: Array, factor: Factor) -> Estimate:
         """Slopes of all draws, and of all but each group."""
         fitted = fit_all(state, sizes, factor, ridge_fit(factor, self.ridge, sizes.sum()))
-        found = estimate(state, sizes, factor, fitted)
-        return found if state.weights is None else over_neighbourhood(found, state, sizes, fitted)
+        if state.weights is not None:  # aligned draws, in units of which the fit is made
+            return over_neighbourhood(state, sizes, fitted)
+        return estimate(state, sizes, factor, fitted)

@@ -7,7 +7,6 @@ one are no weights: the same sums, divided by the same numbers, to the last bit.
 from __future__ import annotations
 
 import copy
-import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -182,8 +181,8 @@ def estimate(sums: Sums, sizes: Array, factor: Factor, fitted: Fitted) -> Estima
     )
 
 
-def over_neighbourhood(found: Estimate, sums: Sums, sizes: Array, fitted: Fitted) -> Estimate:
-    """The same, where weights make means over draws those over the neighbourhood: its mean and variance with them."""
+def over_neighbourhood(sums: Sums, sizes: Array, fitted: Fitted) -> Estimate:
+    """The same, where weights make means over draws those over the neighbourhood."""
     weights = sums.weights
     assert weights is not None
     n, g, terms = sizes.sum(), len(sizes), fitted.scaled.shape[1]
@@ -192,12 +191,15 @@ def over_neighbourhood(found: Estimate, sums: Sums, sizes: Array, fitted: Fitted
     variance = np.maximum(weights.second / total - mean**2, 0.0)
     residual = variance - fitted.explained
     residual = np.where(residual > ROUNDING * variance, residual, 0.0)
-    return dataclasses.replace(
-        found,
-        resolution=np.sqrt(residual)[:, None] / n * np.ones(terms),
+    return Estimate(
+        values=fitted.slopes,
+        pseudo=pseudo_values(fitted.slopes, fitted.slopes_without, sizes),
+        resolution=np.broadcast_to(np.sqrt(residual)[:, None] / n, fitted.slopes.shape),
         # the intercept: what the fit explains is known to have mean 0, and its mean over these draws is taken off
         smoothed=sums.values.pivot + mean - (fitted.scaled * off).sum(axis=1),
         variance=(fitted.scaled**2).sum(axis=1) + residual * n / (n - 1 - terms),
+        spread=np.sqrt(sums.values.variance(sizes)),
+        carriers=sums.values.carriers(sizes),
     )
 
 

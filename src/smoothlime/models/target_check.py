@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import InvalidArgument
 from .targets import output_names, resolve_target
 
 
@@ -32,8 +33,20 @@ def _stand_in(target: Any, *, any_name: bool) -> tuple[Any, tuple[str, ...]]:
     else:
         target = _by_name(target)
         keys = [target]
+    for key in keys:
+        _check_possible(key, any_name=any_name)
     texts = [key for key in keys if isinstance(key, str) and (any_name or key.isdecimal())]
     return target, tuple(dict.fromkeys(["output", "0", *(key for key in texts if key != "predicted")]))
+
+
+def _check_possible(key: Any, *, any_name: bool) -> None:
+    """Refuse what no output without a name can be called; stand-ins would be named otherwise."""
+    if isinstance(key, int | np.integer) and not isinstance(key, bool) and key < 0:
+        msg = f"target {key!r} is out of range; positions begin at 0"
+        raise InvalidArgument(msg)
+    if isinstance(key, str) and not (any_name or key.isdecimal() or key in ("output", "predicted")):
+        msg = f"target {key!r} is not an output; the model gives them no names: give a position, such as target=0"
+        raise InvalidArgument(msg)
 
 
 def _by_name(key: Any) -> Any:

@@ -40,10 +40,10 @@ class Score(tuple[str, ...]):
         if target in (0, self.against):
             msg = (
                 f"target {target!r} is class {self.against!r}, but the margin of two classes is one score, that of"
-                f" {self[0]!r}: leave target out, or give target=1 or its name. For {self.against!r} take it times -1"
+                f" {self[0]!r}: leave target out, or give target={self[0]!r}. For {self.against!r} take it times -1"
             )
             raise InvalidArgument(msg)
-        msg = f"target {target!r} is not an output; the margin of two classes is the score of {self[0]!r}, target=1"
+        msg = f"target {target!r} is not an output; the margin of two classes is the score of {self[0]!r} alone"
         raise InvalidArgument(msg)
 
 
