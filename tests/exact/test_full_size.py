@@ -44,7 +44,7 @@ def fitted():
 class TestFullSize:
     def question(self, x, name):
         around = sl.Neighbourhood(0.5, scale=np.nanstd(x, axis=0))
-        return {"sigma": around, "target": 0, "output": MODELS[name][1]}
+        return {"sigma": around, "target": 1, "output": MODELS[name][1]}
 
     def test_draws_agree(self, fitted, name, data):
         model, x = fitted(name, data)
