@@ -152,7 +152,7 @@ def _check_combinable(one: Explanation, other: Explanation) -> None:
 def _share_sequence(one: Explanation, other: Explanation) -> bool:
     """Whether both were made by the same method from the same sequence of draws, dealt to groups alike."""
     made = [
-        (each.method, each.design, each.seed, each.block, each.generator, each.is_lengthened)
+        (each.method, each.design, each.seed, each.block, each.generator, each.longer)
         for each in (one.provenance, other.provenance)
     ]
     return made[0] == made[1] and _turned_alike(one.directions, other.directions)

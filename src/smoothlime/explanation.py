@@ -51,8 +51,8 @@ class Provenance:
     """Library of the data frame that the rows came in: `pandas`, `polars`, `pyarrow`, or none"""
     generator: str = GENERATOR
     """Of independent draws; files of older versions may name another, whose draws cannot be made again"""
-    is_lengthened: bool = False
-    """Whether draws are longer than normal ones, and weighed by d/‖z‖² in turn: aligned pairs of many features"""
+    longer: float = 0.0
+    """Share of draws that were made longer than normal ones, for which all are weighed: see `perturbations`"""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -170,9 +170,9 @@ class Explanation:
     def perturbations(self, row: int = 0) -> Array:
         """The points (n, d) that were evaluated around a row, drawn again from the seed.
 
-        Normal ones, but those of `differences` and, with eight features or more, of `aligned-pairs`: their lengths are
-        of χ with two degrees of freedom more, and each counts by d/‖z‖², d the number of features that are perturbed
-        and z the step in units of Σ.
+        Normal ones, but those of `differences`, whose lengths are of χ with two degrees of freedom more, and those that
+        C-LIME aligns, of which half are: a share `provenance.longer`, s. Each then counts by 1/(1 − s + s‖z‖²/d), d the
+        number of features that are perturbed and z the step in units of Σ; those of `differences` by d/‖z‖².
 
         To the bit, but where draws are aligned: those are turned by matrix products, whose last digit depends on the
         shape of the batch.
@@ -197,8 +197,8 @@ class Explanation:
         keys = self.groups.row_keys
         key = None if keys is None else int(keys[row])
         z = DESIGNS[self.design].stream(len(factor.free), self.seed, key).take(int(self.n_samples[row]))
-        if self.provenance.is_lengthened:
-            z, _ = lengthened(z)
+        if self.provenance.longer:
+            z, _ = lengthened(z, self.provenance.longer)
         steps = factor.steps(z)[None].astype(self.provenance.dtype)
         if self.directions is not None:
             turns = Turns.onto(self.directions[row : row + 1]).of_steps(factor, self.provenance.dtype)

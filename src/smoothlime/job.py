@@ -22,7 +22,7 @@ from .models.links import probabilities
 from .models.targets import output_names
 from .neighbourhood import Factor
 from .nets import EVEN_TOGETHER
-from .radii import FEWEST_FEATURES
+from .radii import SHARE
 from .subject import Subject
 from .uncertainty.jackknife import standard_error
 from .uncertainty.stopping import Stopping
@@ -118,9 +118,9 @@ class Job:
         return self.curves.fitted(d, n) if getattr(self.method, "curves", False) else d
 
     @property
-    def is_lengthened(self) -> bool:
-        """Whether draws are made longer, and weighed: see `radii`."""
-        return self.design.is_aligned and self.design.is_paired and len(self.factor.free) >= FEWEST_FEATURES
+    def longer(self) -> float:
+        """Share of draws that are made longer, for which they are weighed: see `radii`."""
+        return SHARE if self.design.is_aligned and self.method.needs == "values" else 0.0
 
     @property
     def curves(self) -> Curves:

@@ -308,7 +308,7 @@ def _explanation(
             batch_size=job.evaluation.batch_size,
             versions=versions(),
             backend=job.subject.backend,
-            is_lengthened=job.is_lengthened,
+            longer=job.longer,
         ),
         groups=groups,
         selected=None if found.selected is None else columns(found.selected[which], free, d),

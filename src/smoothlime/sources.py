@@ -48,8 +48,8 @@ class Source:
         """The next draws (ρ, g, b, d) of some of the streams."""
         z = np.stack([chunk.by_group(stream.take(chunk.n)) for stream in self.streams[part]])
         weights = None
-        if self.job.is_lengthened:
-            z, weights = lengthened(z)
+        if self.job.longer:
+            z, weights = lengthened(z, self.job.longer)
         return GroupedDraws(z, is_shared=self.job.is_shared, weights=weights)
 
     def steps(self, draws: GroupedDraws, part: slice) -> Points:

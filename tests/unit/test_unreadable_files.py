@@ -148,8 +148,8 @@ class TestUnreadable:
         self.fails(path, f"it holds {token}, which is not JSON")
 
     def test_a_newer_version(self, tmp_path):
-        path = spoiled(tmp_path, put("version", to=4))
-        self.fails(path, rf"format version 4, and this smoothlime \({sl.__version__}\) reads up to version 3: upgrade")
+        path = spoiled(tmp_path, put("version", to=5))
+        self.fails(path, rf"format version 5, and this smoothlime \({sl.__version__}\) reads up to version 4: upgrade")
 
     def test_a_newer_version_is_recognised_even_where_fields_have_gone(self, tmp_path):
         (tmp_path / "e.json").write_text('{"format": "smoothlime explanation", "version": 7}')
@@ -184,8 +184,6 @@ class TestUnreadable:
         path = spoiled(tmp_path, put(*where, to=to))
         if where[-1] in ("neighbourhood", "provenance", "arrays", "method", "versions", "settings") and to == {"no": 1}:
             self.fails(path, "is missing|'no' must be text|the setting 'no' of CLime is unknown")  # of the right type
-        elif where[-1] == "is_lengthened" and to is True:
-            assert sl.load(path).provenance.is_lengthened
         elif where[-1].startswith("has_") and to is True:
             assert sl.load(path) if where[-1] == "has_row_keys" else self.fails(path, "'selected' is missing")
         else:
@@ -225,7 +223,7 @@ class TestUnreadable:
             (("provenance", "dtype"), "f8, f8", "'dtype' must name a floating type"),
             (("provenance", "dtype"), "(((", "'dtype' must name a floating type"),
             (("provenance", "versions"), {"numpy": 2}, "'numpy' must be text"),
-            (("provenance", "is_lengthened"), 1, "'is_lengthened' must be true or false"),
+            (("provenance", "longer"), 1.5, "'longer' must lie between 0 and 1"),
             (("neighbourhood", "sigma"), 0, "sigma must be finite and > 0"),
             (("neighbourhood", "sigma"), None, "'sigma' must be a number, or one per feature; got null"),
             (("neighbourhood", "sigma"), "0.5", "'sigma' must hold numbers; got '0.5'"),

@@ -141,6 +141,7 @@ class Estimate:
             values=np.where(chosen, other.values[:, :d], self.values[:, :d]),
             pseudo=np.where(chosen[:, :, None], other.pseudo[:, :, :d], self.pseudo[:, :, :d]),
             resolution=np.where(chosen, other.resolution[:, :d], self.resolution[:, :d]),
+            smoothed=np.where(rows, other.smoothed, self.smoothed),
             variance=np.where(rows, other.variance, self.variance),
         )
 

@@ -19,8 +19,8 @@ class CLime:
 
     $$ (\hat\Sigma + \lambda I)^{-1}\,\widehat{\mathrm{Cov}}(a, f(a)) $$
 
-    Needs predictions only, and is right for discontinuous models too. Aligned pairs of eight features or more are made
-    longer than draws from the neighbourhood, and weighed in turn: the same limit, and mostly less noise.
+    Needs predictions only, and is right for discontinuous models too. Of aligned draws half are made longer
+    than those from the neighbourhood, and all are weighed in turn: the same limit, and mostly less noise.
 
     Parameters
     ----------

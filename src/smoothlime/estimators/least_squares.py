@@ -187,7 +187,7 @@ def over_neighbourhood(sums: Sums, sizes: Array, fitted: Fitted) -> Estimate:
     assert weights is not None
     n, g, terms = sizes.sum(), len(sizes), fitted.scaled.shape[1]
     total = weights.total[:, :g].sum(axis=1)
-    mean = weights.first[:, :g].sum(axis=1) / total
+    mean, off = weights.first[:, :g].sum(axis=1) / total, sums.total[:, :g].sum(axis=1) / total[:, None]
     variance = np.maximum(weights.second / total - mean**2, 0.0)
     residual = variance - fitted.explained
     residual = np.where(residual > ROUNDING * variance, residual, 0.0)
@@ -195,9 +195,10 @@ def over_neighbourhood(sums: Sums, sizes: Array, fitted: Fitted) -> Estimate:
         values=fitted.slopes,
         pseudo=pseudo_values(fitted.slopes, fitted.slopes_without, sizes),
         resolution=np.broadcast_to(np.sqrt(residual)[:, None] / n, fitted.slopes.shape),
-        smoothed=sums.values.pivot + mean,
+        # the intercept: what the fit explains is known to have mean 0, and its mean over these draws is taken off
+        smoothed=sums.values.pivot + mean - (fitted.scaled * off).sum(axis=1),
         variance=(fitted.scaled**2).sum(axis=1) + residual * n / (n - 1 - terms),
-        spread=np.sqrt(sums.values.variance(sizes)),
+        spread=np.sqrt(variance * n / (n - 1)),
         carriers=sums.values.carriers(sizes),
     )
 

@@ -23,7 +23,7 @@ from .fields import Kind, from_nested, nested, newer, shown, take
 from .settings import pack_method, unpack_method
 
 FORMAT = "smoothlime explanation"
-VERSION = 3
+VERSION = 4
 """Raised when older versions could not read what is written; what older versions wrote stays readable."""
 
 ARRAYS: dict[str, tuple[Kind, str]] = {
@@ -200,7 +200,9 @@ def _provenance(raw: dict[str, Any], version: int) -> Provenance:
     if version == 1:  # NumPy's, for independent draws; all others are what they were
         raw = raw | {"generator": "PCG64" if raw.get("design") in ("iid", "antithetic") else GENERATOR}
     if version <= 2:
-        raw = raw | {"is_lengthened": False}
+        raw = raw | {"longer": 0.0}
+    elif version == 3:
+        raw = raw | {"longer": float(take(raw, "is_lengthened", bool))}
     return Provenance(**{name: read(take(raw, name)) for name, read in PROVENANCE.items()})
 
 
@@ -222,12 +224,15 @@ def _design(raw: Any) -> str:
     return str(raw)
 
 
-def _confidence(raw: Any) -> float:
-    value = float(take({"confidence": raw}, "confidence", float, int))
-    if not 0 <= value <= 1:
-        msg = f"the field 'confidence' must lie between 0 and 1; got {raw!r}"
-        raise UnreadableFile(msg)
-    return value
+def _share(name: str) -> Callable[[Any], float]:
+    def read(raw: Any) -> float:
+        value = float(take({name: raw}, name, float, int))
+        if not 0 <= value <= 1:
+            msg = f"the field {name!r} must lie between 0 and 1; got {raw!r}"
+            raise UnreadableFile(msg)
+        return value
+
+    return read
 
 
 def _dtype(raw: Any) -> str:
@@ -252,7 +257,7 @@ PROVENANCE: dict[str, Callable[[Any], Any]] = {
     "design": _design,
     "seed": _count("seed", 0),
     "draws": _word("draws", ("shared", "independent")),
-    "confidence": _confidence,
+    "confidence": _share("confidence"),
     "guarantee": _word("guarantee", ("approximate", "certified")),
     "assumes": _text("assumes"),
     "block": _count("block", 1),
@@ -261,7 +266,7 @@ PROVENANCE: dict[str, Callable[[Any], Any]] = {
     "versions": _versions,
     "backend": _text("backend"),
     "generator": _text("generator"),
-    "is_lengthened": lambda raw: take({"is_lengthened": raw}, "is_lengthened", bool),
+    "longer": _share("longer"),
 }
 """Fields of the provenance, and how each is read."""
 

@@ -355,7 +355,8 @@ def _check_evaluation_mode(module: Any) -> None:
     Batch norm that keeps no statistics always does the latter.
     """
     parts = _parts(module)
-    if any(getattr(part, "running_mean", part) is None and _home(part).endswith(".batchnorm") for part in parts):
+    kept = (part for part in parts if part._buffers.get("running_mean", part) is None)
+    if any(_home(part).endswith(".batchnorm") for part in kept):
         msg = (
             "the network has a batch norm without running statistics (track_running_stats=False), so its answers depend"
             " on the rest of the batch in evaluation mode too. Give it statistics that it keeps"
