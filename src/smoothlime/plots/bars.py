@@ -9,7 +9,7 @@ import numpy as np
 from .._optional import require
 from .._validate import check_count
 from ..errors import WrongType
-from .names import drawn, percent, shortened, shown, told_apart
+from .names import count, drawn, percent, shortened, shown, told_apart
 from .text import order
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ def bars(e: Explanation, ax: Axes | None = None, *, confidence: float = 0.95, mo
     chosen = order(e, 0)[: check_count(most, "most")][::-1]
     lower, upper = (end[0, chosen] * e.std[chosen] for end in e.interval(confidence))
     middle = e.standardised[0, chosen]
-    colours = np.where((lower <= 0) & (upper >= 0), UNSURE, np.where(middle > 0, RAISES, LOWERS))
+    is_sure = (lower > 0) | (upper < 0)  # not so where an error is unknown
+    colours = np.where(is_sure, np.where(middle > 0, RAISES, LOWERS), UNSURE)
     figure = None
     if ax is None:
         figure, ax = pyplot.subplots(figsize=(WIDTH, 1.6 + 0.32 * len(chosen)), layout="constrained")
@@ -67,7 +68,7 @@ def bars(e: Explanation, ax: Axes | None = None, *, confidence: float = 0.95, mo
 def _say(e: Explanation, ax: Axes, confidence: float, left_out: int) -> Text:
     """Title and axis label, which is wrapped: layouts reckon with its height but not with its width."""
     output = drawn(shortened(shown(e.row_outputs[0]), LONGEST))
-    rest = f"; {left_out} smaller slopes not shown" if left_out else ""
+    rest = f"; {count(left_out, 'smaller slope')} not shown" if left_out else ""
     ax.set_xlabel(
         f"slope × neighbourhood standard deviation, with {percent(confidence)} intervals\n"
         f"{'exact, no sampling' if e.is_exact else f'{e.method}, {int(e.n_samples[0]):,} draws'}{rest}",

@@ -13,15 +13,16 @@ if TYPE_CHECKING:
     from ..benchmark import Benchmark, Contender
 
 TARGETS = (0.1, 0.03, 0.01)
-# Okabe and Ito's colours, which can be told apart without full colour vision; their black is the colour of text
+# Okabe and Ito's colours, which can be told apart without full colour vision; their black is the colour of text.
+# Yellow is faint on white, so it is left to a method that takes part only where it is asked for.
 COLOURS = {
     "smoothgrad": "#0072B2",
-    "both": "#F0E442",
+    "both": "#56B4E9",
     "clime": "#E69F00",
     "curves": "#D55E00",
     "differences": "#009E73",
     "stein": "#CC79A7",
-    "lime": "#56B4E9",
+    "lime": "#F0E442",
 }
 STYLES = {
     "iid": ":s",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -33,6 +34,35 @@ def shortened(text: str, longest: int) -> str:
         return text
     tail = (longest - 1) // 2
     return f"{text[: longest - 1 - tail]}…{text[len(text) - tail :]}"
+
+
+def padded(text: str, wide: int) -> str:
+    """A text with blanks behind it, for columns of a terminal in which letters may be two cells wide, or none.
+
+    >>> padded("年齢", 6) + "|", padded("age", 6) + "|"
+    ('年齢  |', 'age   |')
+    """
+    return text + " " * (wide - cells(text))
+
+
+def cells(text: str) -> int:
+    """Cells of a terminal that a text takes: Chinese and Japanese letters two, accents that join a letter none."""
+    return sum(_cells(each) for each in text)
+
+
+def _cells(each: str) -> int:
+    if unicodedata.category(each) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(each) in ("W", "F") else 1
+
+
+def count(n: int, what: str) -> str:
+    """A number of things, of which one is no plural.
+
+    >>> count(1, "row"), count(1_200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{n:,} {what}{'s' * (n != 1)}"
 
 
 def percent(share: float) -> str:

@@ -12,7 +12,7 @@ from .._optional import require
 from .._types import Array
 from .._validate import check_count
 from ..errors import InvalidArgument
-from .names import drawn, percent, shortened, shown, told_apart
+from .names import cells, count, drawn, padded, percent, shortened, shown, told_apart
 from .text import CONFIDENCE, number
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ STYLES = ("-", "--", ":", "-.")
 """One after the other, when there are more features than colours."""
 
 LONGEST_FEATURE, LONGEST_OUTPUT = 24, 32
-"""Characters of a name in the picture; those of features stand beside it."""
+"""Characters of a name in the picture; those of features stand beside it, and side by side in the table."""
 
 RULE = "#b5b5b5"
 
@@ -41,9 +41,9 @@ RULE = "#b5b5b5"
 def as_text(path: SigmaPath) -> str:
     """A line per σ: F(x), fidelity and the largest slopes with their half-widths."""
     head, body = _table(path)
-    wide = [max(map(len, column)) for column in zip(head, *body, strict=True)]
+    wide = [max(map(cells, column)) for column in zip(head, *body, strict=True)]
     lines = [
-        "  " + "  ".join(cell.ljust(w) for cell, w in zip(row, wide, strict=True)).rstrip() for row in (head, *body)
+        "  " + "  ".join(padded(cell, w) for cell, w in zip(row, wide, strict=True)).rstrip() for row in (head, *body)
     ]
     return "\n".join([_headline(path), *lines, *(f"  {note}" for note in _left_out(path)), "", footer(path)])
 
@@ -69,7 +69,7 @@ def as_rich(path: SigmaPath) -> Any:
     head, body = _table(path)
     table = Table(title=Text(_headline(path)), title_justify="left")
     for cell in head:
-        table.add_column(Text(cell), justify="right")
+        table.add_column(Text(cell), justify="right", overflow="fold")  # a number that is cut short is another one
     for row in body:
         table.add_row(*(Text(cell) for cell in row))
     return Group(table, *(Text(note) for note in _left_out(path)), Text(footer(path)))
@@ -99,28 +99,27 @@ def _headline(path: SigmaPath) -> str:
 def _table(path: SigmaPath) -> tuple[list[str], list[list[str]]]:
     """Titles and cells; F(x) and fidelity only where the method sees them."""
     chosen = _largest(path)[:MOST_SLOPES]
+    columns = [("σ", [f"{sigma:.4g}" for sigma in path.sigmas])]
+    if np.isfinite(path.smoothed).any():
+        columns.append(("F(x)", [f"{smoothed:.4g}" for smoothed in path.smoothed]))
+    if np.isfinite(path.fidelity).any():
+        columns.append(("fidelity", [f"{fidelity:.0%}" for fidelity in path.fidelity]))
     reach = np.concatenate([e.half_width(1 - CONFIDENCE) for e in path])
-    is_seen = np.isfinite(path.smoothed).any()
-    head = ["σ", *(("F(x)", "fidelity") if is_seen else ()), *told_apart(path.feature_names, chosen)]
-    body = []
-    for i, (values, smoothed, fidelity) in enumerate(zip(path.values, path.smoothed, path.fidelity, strict=True)):
-        seen = (f"{smoothed:.4g}", f"{fidelity:.0%}") if is_seen else ()
-        body.append([f"{path.sigmas[i]:.4g}", *seen, *(number(values[j], reach[i, j]) for j in chosen)])
-    return head, body
+    for j, name in zip(chosen, told_apart(path.feature_names, chosen, LONGEST_FEATURE), strict=True):
+        slopes = zip(path.values[:, j], reach[:, j], strict=True)
+        columns.append((name, [f"{w:+.6g}" if path[0].is_exact else number(w, half) for w, half in slopes]))
+    head, body = [title for title, _ in columns], zip(*(column for _, column in columns), strict=True)
+    return head, [list(row) for row in body]
 
 
 def _left_out(path: SigmaPath) -> list[str]:
     free, d = len(_largest(path)), len(path.feature_names)
     notes = []
     if free > MOST_SLOPES:
-        notes.append(f"... and {_count(free - MOST_SLOPES, 'smaller one')}")
+        notes.append(f"... and {count(free - MOST_SLOPES, 'smaller one')}")
     if free < d:
-        notes.append(f"({_count(d - free, 'feature')} held fixed)")
+        notes.append(f"({count(d - free, 'feature')} held fixed)")
     return notes
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n:,} {what}{'s' * (n != 1)}"
 
 
 def _largest(path: SigmaPath) -> list[int]:
@@ -163,7 +162,7 @@ def curves(
     _fidelity(path, fidelity)
     steps, per = _units(path)
     left_out = len(_largest(path)) - len(chosen)
-    rest = f"; {_count(left_out, 'other slope')} not shown" if left_out else ""
+    rest = f"; {count(left_out, 'other slope')} not shown" if left_out else ""
     output = drawn(shortened(shown(path.output_name), LONGEST_OUTPUT))
     slopes.set_title(f"{output}: f(x) = {path.prediction:.3g}", loc="left", wrap=True)
     slopes.set_ylabel(f"slope per {per}")
@@ -265,7 +264,8 @@ def _log_axis(panel: Any, sigmas: Array) -> None:
     ticker: Any = require("matplotlib.ticker", extra="plot", to="draw a path")
     panel.set_xscale("log")
     is_long = sigmas[-1] > 3_000 * sigmas[0]
-    panel.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0,) if is_long else (1.0, 2.0, 5.0), numticks=20))
+    subs, most = ((1.0,), 8) if is_long else ((1.0, 2.0, 5.0), 20)  # of decades few, however many: labels need room
+    panel.xaxis.set_major_locator(ticker.LogLocator(subs=subs, numticks=most))
     panel.xaxis.set_major_formatter(ticker.FuncFormatter(lambda sigma, _: f"{sigma:g}"))
     panel.xaxis.set_minor_locator(ticker.NullLocator())
 

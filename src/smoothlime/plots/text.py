@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .names import percent, shown, told_apart
+from .names import cells, count, padded, percent, shown, told_apart
 
 if TYPE_CHECKING:
     from ..explanation import Explanation
@@ -34,17 +34,17 @@ def as_text(e: Explanation) -> str:
     parts = []
     for row in range(min(len(e), MOST_ROWS)):
         lines = _lines(e, row)
-        wide = max([len("feature"), *(len(line.feature) for line in lines)])
+        wide = max([len("feature"), *(cells(line.feature) for line in lines)])
         slopes = max([len("slope per unit"), *(len(line.slope) for line in lines)])
         head = f"  {'feature':{wide}}  {'slope per unit':{slopes}}  per neighbourhood std"
         body = [
-            f"  {line.feature:{wide}}  {line.slope:{slopes}}  {line.standardised}"
+            f"  {padded(line.feature, wide)}  {line.slope:{slopes}}  {line.standardised}"
             + ("" if line.is_sure else "  (sign uncertain)")
             for line in lines
         ]
         parts.append("\n".join([_headline(e, row), head, *body, *_left_out(e, len(lines))]))
     if len(e) > MOST_ROWS:
-        parts.append(f"... and {_count(len(e) - MOST_ROWS, 'more row')}")
+        parts.append(f"... and {count(len(e) - MOST_ROWS, 'more row')}")
     parts.append(footer(e))
     return "\n\n".join(parts)
 
@@ -66,7 +66,7 @@ def as_html(e: Explanation) -> str:
             + "".join(f"<p>{escape(line.strip())}</p>" for line in _left_out(e, len(lines)))
         )
     if len(e) > MOST_ROWS:
-        parts.append(f"<p>... and {_count(len(e) - MOST_ROWS, 'more row')}</p>")
+        parts.append(f"<p>... and {count(len(e) - MOST_ROWS, 'more row')}</p>")
     return f"<div>{''.join(parts)}<p><small>{escape(footer(e))}</small></p></div>"
 
 
@@ -80,13 +80,14 @@ def as_rich(e: Explanation) -> Any:
     for row in range(min(len(e), MOST_ROWS)):
         table = Table(title=Text(_headline(e, row)), title_justify="left")
         for column in ("feature", "slope per unit", "per neighbourhood std"):
-            table.add_column(column, justify="left" if column == "feature" else "right")
+            # folded, as a number that is cut short is another number
+            table.add_column(column, justify="left" if column == "feature" else "right", overflow="fold")
         for line in _lines(e, row):
             style = "" if line.is_sure else "dim"
             table.add_row(Text(line.feature), line.slope, line.standardised, style=style)
         shown.append(table)
     if len(e) > MOST_ROWS:
-        shown.append(Text(f"... and {_count(len(e) - MOST_ROWS, 'more row')}"))
+        shown.append(Text(f"... and {count(len(e) - MOST_ROWS, 'more row')}"))
     return Group(*shown, Text(footer(e)))
 
 
@@ -119,12 +120,19 @@ def number(value: float, error: float) -> str:
     scale = max(error, 1e-4 * abs(value)) if error < 1e-12 * abs(value) else error
     digits = int(1 - np.floor(np.log10(scale))) if scale > 0 else 4
     if not -3 <= digits <= 9:
-        return f"{value:+.3e} ± {error:.1e}"
+        return f"{value:+.{_decimals(value, error)}e} ± {error:.1e}"
     digits = max(digits, 0)
     rounded = f"{error:.{digits}f}"
     if error > 0 and float(rounded) == 0:
         rounded = f"{error:.1e}"  # only an error of zero is shown as zero
     return f"{value:+.{digits}f} ± {rounded}"
+
+
+def _decimals(value: float, error: float) -> int:
+    """Of a value written with a power of ten: down to the second digit of its error, unless that is only rounding."""
+    if value == 0 or error < 1e-12 * abs(value):
+        return 3
+    return max(3, int(np.floor(np.log10(abs(value))) - np.floor(np.log10(error)) + 1))
 
 
 def order(e: Explanation, row: int) -> np.ndarray[Any, Any]:
@@ -146,14 +154,10 @@ def _lines(e: Explanation, row: int) -> list[Line]:
             continue
         if (abs(value) + half) * std[j] < ROUNDING * largest:  # no digit of it is to be read, only how small it is
             within = abs(value) + half
-            lines.append(Line(name, f"0 ± {within:.0e}", f"0 ± {within * std[j]:.0e}", is_sure=False))
+            lines.append(Line(name, f"0 ± {within:.1g}", f"0 ± {within * std[j]:.1g}", is_sure=False))
             continue
         lines.append(Line(name, number(value, half), number(value * std[j], half * std[j]), bool(abs(value) > half)))
     return lines
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n:,} {what}{'s' * (n != 1)}"
 
 
 def _headline(e: Explanation, row: int) -> str:
@@ -176,7 +180,7 @@ def _left_out(e: Explanation, shown: int) -> list[str]:
     free = int(np.isfinite(e.std).sum())
     notes = []
     if free > shown:
-        notes.append(f"  ... and {_count(free - shown, 'smaller one')}")
+        notes.append(f"  ... and {count(free - shown, 'smaller one')}")
     if free < len(e.feature_names):
-        notes.append(f"  ({_count(len(e.feature_names) - free, 'feature')} held fixed)")
+        notes.append(f"  ({count(len(e.feature_names) - free, 'feature')} held fixed)")
     return notes
