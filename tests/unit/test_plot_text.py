@@ -113,6 +113,21 @@ def test_labels_along_sigma_do_not_touch(ends):
     assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
 
 
+def test_features_of_a_path_that_are_named_twice_are_drawn_once():
+    path = sl.sigma_path(lambda a: np.sin(a @ [1.0, 2.0, 3.0]), np.zeros(3), [0.1, 1.0])
+    slopes, below = path.plot(["x0", 0, "x0", "x1"])
+    assert [text.get_text() for text in slopes.texts if text.get_text()] == ["x0", "x1"]
+    assert "1 other slope not shown" in below.get_xlabel()
+
+
+def test_what_is_no_feature_and_no_axes_is_told():
+    path = sl.sigma_path(lambda a: np.sin(a[:, 0]), [0.1], [0.1, 1.0])
+    with pytest.raises(sl.errors.WrongType, match=r"features must be names or positions, or a list of them; got 1\.5"):
+        path.plot(1.5)
+    with pytest.raises(sl.errors.InvalidArgument, match=r"ax must be two Axes"):
+        path.plot(ax=["slopes", "fidelity"])
+
+
 def test_methods_that_always_take_part_are_drawn_in_colours_that_white_does_not_hide():
     for method in ("smoothgrad", "both", "clime", "curves", "differences"):
         red, green, blue = (int(COLOURS[method][i : i + 2], 16) / 255 for i in (1, 3, 5))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from .._optional import require
 from .._types import Array
 from .._validate import check_count
-from ..errors import InvalidArgument
+from ..errors import InvalidArgument, WrongType
 from .names import cells, count, drawn, padded, percent, shortened, shown, told_apart
 from .text import CONFIDENCE, number
 
@@ -184,7 +184,7 @@ def _panels(path: SigmaPath, ax: Sequence[Axes] | None, names: int) -> tuple[Any
         _, ax = pyplot.subplots(
             2, sharex=True, figsize=(7.2, upper + lower + 1.1), layout="constrained", height_ratios=(upper, lower)
         )
-    if not isinstance(ax, Sequence | np.ndarray) or len(ax) != 2:
+    if not isinstance(ax, Sequence | np.ndarray) or len(ax) != 2 or not all(hasattr(each, "spines") for each in ax):
         msg = f"ax must be two Axes, for slopes and for fidelity: plt.subplots(2, sharex=True)[1]; got {ax!r}"
         raise InvalidArgument(msg)
     return ax[0], ax[1]
@@ -283,7 +283,10 @@ def _units(path: SigmaPath) -> tuple[str, str]:
 
 
 def _positions(path: SigmaPath, features: Sequence[int | str] | int | str) -> list[int]:
-    several = [features] if isinstance(features, str | int | np.integer) else list(features)
+    several = [features] if isinstance(features, str | int | np.integer) else features
+    if not isinstance(several, Iterable):
+        msg = f"features must be names or positions, or a list of them; got {features!r}"
+        raise WrongType(msg)
     names = path.feature_names
     positions = []
     for each in several:
@@ -302,4 +305,4 @@ def _positions(path: SigmaPath, features: Sequence[int | str] | int | str) -> li
     if not positions:
         msg = "features is empty; name at least one, or leave it out for the largest"
         raise InvalidArgument(msg)
-    return positions
+    return list(dict.fromkeys(positions))  # a curve drawn twice would be counted twice
