@@ -69,11 +69,13 @@ def _say(e: Explanation, ax: Axes, confidence: float, left_out: int) -> Text:
     """Title and axis label, which is wrapped: layouts reckon with its height but not with its width."""
     output = drawn(shortened(shown(e.row_outputs[0]), LONGEST))
     rest = f"; {count(left_out, 'smaller slope')} not shown" if left_out else ""
-    ax.set_xlabel(
-        f"slope × neighbourhood standard deviation, with {percent(confidence)} intervals\n"
-        f"{'exact, no sampling' if e.is_exact else f'{e.method}, {int(e.n_samples[0]):,} draws'}{rest}",
-        wrap=True,
-    )
+    scale = "slope × neighbourhood standard deviation"
+    if e.is_exact:
+        label = f"{scale}\nexact, no sampling{rest}"
+    else:
+        few = " (indicative)" if e.is_indicative[0] else ""
+        label = f"{scale}, with {percent(confidence)} intervals{few}\n{e.method}, {int(e.n_samples[0]):,} draws{rest}"
+    ax.set_xlabel(label, wrap=True)
     return ax.set_title(f"{output}: f(x) = {e.prediction[0]:.3g}", loc="left")
 
 

@@ -92,6 +92,13 @@ def _drawn(path: SigmaPath) -> str:
     return f"{e.method}, the same {int(e.n_samples[0]):,} {design}draws at every σ"
 
 
+def _bands(path: SigmaPath, confidence: float) -> str:
+    """What is drawn around the curves: nothing where they are exact."""
+    if path[0].is_exact:
+        return ""
+    return f"; {percent(confidence)} bands{' (indicative)' if path[0].is_indicative.any() else ''}"
+
+
 def _headline(path: SigmaPath) -> str:
     return f"slopes of {path.output_name!r} per unit, against σ; f(x) = {path.prediction:.4g}"
 
@@ -167,7 +174,7 @@ def curves(
     slopes.set_title(f"{output}: f(x) = {path.prediction:.3g}", loc="left", wrap=True)
     slopes.set_ylabel(f"slope per {per}")
     slopes.tick_params(axis="x", labelbottom=False)
-    fidelity.set_xlabel(f"σ, {steps}\n{_drawn(path)}; {percent(confidence)} bands{rest}", wrap=True)
+    fidelity.set_xlabel(f"σ, {steps}\n{_drawn(path)}{_bands(path, confidence)}{rest}", wrap=True)
     slopes.figure.align_ylabels([slopes, fidelity])
     return np.array([slopes, fidelity])
 
