@@ -107,6 +107,15 @@ def test_pictures_speak_of_errors_where_there_are_any_and_say_when_draws_are_few
         assert drawn.plot()[1].get_xlabel().endswith(told)
 
 
+def test_what_grey_means_is_said_where_there_is_any():
+    sure = explain(["a", "b"])
+    unsure = dataclasses.replace(sure, standard_error=np.array([[9.0, 0.001]]), groups=None)
+    for e, is_said in ((sure, False), (unsure, True)):
+        assert ("grey: sign uncertain" in e.plot().get_xlabel()) == is_said
+        assert ("grey: sign uncertain" in e._repr_html_()) == is_said
+        assert ("dim: sign uncertain" in in_rich(e, 100)) == is_said
+
+
 def test_bars_whose_error_is_unknown_are_grey():
     e = dataclasses.replace(explain(["a", "b"]), standard_error=np.full((1, 2), np.nan), groups=None)
     assert {to_hex(bar.get_facecolor()) for bar in e.plot().patches} == {UNSURE}

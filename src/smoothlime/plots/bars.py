@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._optional import require
+from .._types import Flags
 from .._validate import check_count
 from ..errors import WrongType
 from .names import count, drawn, percent, shortened, shown, told_apart
@@ -36,7 +37,7 @@ def bars(e: Explanation, ax: Axes | None = None, *, confidence: float = 0.95, mo
     chosen = order(e, 0)[: check_count(most, "most")][::-1]
     lower, upper = (end[0, chosen] * e.std[chosen] for end in e.interval(confidence))
     middle = e.standardised[0, chosen]
-    is_sure = (lower > 0) | (upper < 0)  # not so where an error is unknown
+    is_sure = (lower > 0) | (upper < 0) | e.is_exact  # not so where an error is unknown
     colours = np.where(is_sure, np.where(middle > 0, RAISES, LOWERS), UNSURE)
     figure = None
     if ax is None:
@@ -54,7 +55,7 @@ def bars(e: Explanation, ax: Axes | None = None, *, confidence: float = 0.95, mo
     )
     ax.axvline(0, color=ink, linewidth=0.8)
     ax.set_yticks(range(len(chosen)), [drawn(name) for name in told_apart(e.feature_names, chosen, LONGEST)])
-    title = _say(e, ax, confidence, left_out=int(np.isfinite(e.std).sum()) - len(chosen))
+    title = _say(e, ax, confidence, is_sure)
     ax.set_ylim(-0.9, max(len(chosen) - 0.1, 2.1))
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.tick_params(axis="y", length=0)
@@ -65,10 +66,12 @@ def bars(e: Explanation, ax: Axes | None = None, *, confidence: float = 0.95, mo
     return ax
 
 
-def _say(e: Explanation, ax: Axes, confidence: float, left_out: int) -> Text:
+def _say(e: Explanation, ax: Axes, confidence: float, is_sure: Flags) -> Text:
     """Title and axis label, which is wrapped: layouts reckon with its height but not with its width."""
     output = drawn(shortened(shown(e.row_outputs[0]), LONGEST))
-    rest = f"; {count(left_out, 'smaller slope')} not shown" if left_out else ""
+    rest = "" if is_sure.all() else "; grey: sign uncertain"
+    if left_out := int(np.isfinite(e.std).sum()) - len(is_sure):
+        rest += f"; {count(left_out, 'smaller slope')} not shown"
     scale = "slope × neighbourhood standard deviation"
     if e.is_exact:
         label = f"{scale}\nexact, no sampling{rest}"

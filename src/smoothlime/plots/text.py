@@ -51,10 +51,11 @@ def as_text(e: Explanation) -> str:
 
 def as_html(e: Explanation) -> str:
     """The same as an HTML table; every name is escaped."""
-    parts = []
+    parts, is_sure = [], True
     for row in range(min(len(e), MOST_ROWS)):
         lines = _lines(e, row)
-        cells = "".join(
+        is_sure &= all(line.is_sure for line in lines)
+        rows = "".join(
             f"<tr style='{'' if line.is_sure else 'color:gray'}'>"
             f"<td style='text-align:left'>{escape(line.feature)}</td>"
             f"<td>{escape(line.slope)}</td><td>{escape(line.standardised)}</td></tr>"
@@ -62,12 +63,13 @@ def as_html(e: Explanation) -> str:
         )
         parts.append(
             f"<p>{escape(_headline(e, row))}</p><table><thead><tr><th>feature</th><th>slope per unit</th>"
-            f"<th>per neighbourhood std</th></tr></thead><tbody>{cells}</tbody></table>"
+            f"<th>per neighbourhood std</th></tr></thead><tbody>{rows}</tbody></table>"
             + "".join(f"<p>{escape(line.strip())}</p>" for line in _left_out(e, len(lines)))
         )
     if len(e) > MOST_ROWS:
         parts.append(f"<p>... and {count(len(e) - MOST_ROWS, 'more row')}</p>")
-    return f"<div>{''.join(parts)}<p><small>{escape(footer(e))}</small></p></div>"
+    grey = "" if is_sure else "<br>grey: sign uncertain"
+    return f"<div>{''.join(parts)}<p><small>{escape(footer(e))}{grey}</small></p></div>"
 
 
 def as_rich(e: Explanation) -> Any:
@@ -77,6 +79,7 @@ def as_rich(e: Explanation) -> Any:
     from rich.text import Text
 
     shown: list[Any] = []
+    is_sure = True
     for row in range(min(len(e), MOST_ROWS)):
         table = Table(title=Text(_headline(e, row)), title_justify="left")
         for column in ("feature", "slope per unit", "per neighbourhood std"):
@@ -84,11 +87,12 @@ def as_rich(e: Explanation) -> Any:
             table.add_column(column, justify="left" if column == "feature" else "right", overflow="fold")
         for line in _lines(e, row):
             style = "" if line.is_sure else "dim"
+            is_sure &= line.is_sure
             table.add_row(Text(line.feature), line.slope, line.standardised, style=style)
         shown.append(table)
     if len(e) > MOST_ROWS:
         shown.append(Text(f"... and {count(len(e) - MOST_ROWS, 'more row')}"))
-    return Group(*shown, Text(footer(e)))
+    return Group(*shown, Text(footer(e)), *([] if is_sure else [Text("dim: sign uncertain")]))
 
 
 def footer(e: Explanation) -> str:
