@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -64,6 +66,27 @@ def weights(network):
 def test_the_same_seed_gives_the_same_network(network, data):
     np.testing.assert_array_equal(weights(train(data, epochs=5, seed=1)), weights(network))
     assert not np.array_equal(weights(train(data, epochs=5, seed=2)), weights(network))
+
+
+def test_the_number_of_threads_makes_no_difference():
+    rng = np.random.default_rng(0)
+    wide = replace(
+        simulated(n=10_000),
+        x_train=rng.standard_normal((8_000, 15)),
+        x_test=rng.standard_normal((2_000, 15)),
+        feature_names=tuple(map(str, range(15))),
+    )  # two features are too few for threads to share the work
+    before, found = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2, 4):
+            torch.set_num_threads(threads)
+            found += [weights(train(wide, epochs=16, batch_size=None)), weights(train(wide, epochs=2, batch_size=128))]
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    for k in (2, 4):
+        np.testing.assert_array_equal(found[k], found[0])
+        np.testing.assert_array_equal(found[k + 1], found[1])
 
 
 def test_the_global_random_state_is_neither_used_nor_changed(network, data):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
@@ -77,7 +79,8 @@ def train(
 ) -> Network:
     """The paper's network, trained on the training part and scored on the test part.
 
-    Two calls with the same arguments give the same network; the global random state is neither used nor changed.
+    Two calls with the same arguments give the same network, whatever the number of threads; the global random state is
+    neither used nor changed.
 
     Parameters
     ----------
@@ -96,7 +99,7 @@ def train(
     module = _untrained(torch, dataset.x_train.shape[1], generator)
     optimiser = torch.optim.Adam(module.parameters(), lr=learning_rate)
     x, y = torch.tensor(dataset.x_train), torch.tensor(dataset.y_train)
-    with torch.enable_grad():
+    with torch.enable_grad(), _one_thread(torch):
         for _ in range(epochs):
             for rows in torch.randperm(n, generator=generator).split(size):
                 optimiser.zero_grad()
@@ -124,6 +127,17 @@ def train(
         n_test=len(dataset.y_test),
         seconds=seconds,
     )
+
+
+@contextmanager
+def _one_thread(torch: Any) -> Iterator[None]:
+    """Sums over the rows of a batch are added up in one order; several threads would each add a share of their own."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _untrained(torch: Any, d: int, generator: Any) -> Any:
