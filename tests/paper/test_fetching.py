@@ -259,3 +259,12 @@ def test_a_long_download_shows_what_it_is(archive, monkeypatch, capsys):
     archive(zipped(**{SOURCE.raw_name: CONTENT}))
     fetch(SOURCE, progress=True)
     assert f"downloading {SOURCE.raw_name}" in capsys.readouterr().err
+
+
+def test_a_folder_that_may_not_be_entered_is_named(folder, monkeypatch):
+    def forbidden(self):
+        raise PermissionError("not yours")
+
+    monkeypatch.setattr(Path, "is_file", forbidden)  # what some versions of Python do there; others say False
+    with pytest.raises(DataUnavailable, match=f"{folder} cannot be looked into: not yours"):
+        fetch(SOURCE)

@@ -108,7 +108,11 @@ def check_content(content: bytes, source: Source, where: str) -> bytes:
 
 def _from_folder(folder: Path, source: Source) -> bytes | None:
     packed, raw = folder / source.packed_name, folder / source.raw_name
-    path = next((each for each in (packed, raw) if each.is_file()), None)
+    try:
+        path = next((each for each in (packed, raw) if each.is_file()), None)
+    except OSError as err:  # a folder that may not be entered, or whose name no system would take
+        msg = f"{folder} cannot be looked into: {err.strerror or err}"
+        raise DataUnavailable(msg) from err
     if path is None:
         return None
     try:
