@@ -1,12 +1,14 @@
 """The run: every figure, the store that lets it go on, and the command line."""
 
+import importlib
 import json
 
 import pytest
 from click.testing import CliRunner
 
+import smoothlime
 from smoothlime.cli import main
-from smoothlime.errors import InvalidArgument, UnwritableFile
+from smoothlime.errors import InvalidArgument, MissingExtra, UnwritableFile
 from smoothlime.paper import datasets, run
 from smoothlime.paper.study import Study
 
@@ -143,6 +145,38 @@ def test_a_report_that_cannot_be_written_is_an_error(tiny, tmp_path):
     done = CliRunner().invoke(main, ["reproduce", "--quick", "--only", "figure1", "--out", str(tmp_path)])
     assert done.exit_code == 2
     assert "the report cannot be written" in done.output
+
+
+def without(library, monkeypatch):
+    """As if it were not installed."""
+    found = importlib.import_module
+
+    def import_module(name, package=None):
+        if name.partition(".")[0] == library:
+            raise ModuleNotFoundError(name=library)
+        return found(name, package)
+
+    monkeypatch.setattr(smoothlime._optional.importlib, "import_module", import_module)
+
+
+@pytest.mark.parametrize("library", ["captum", "shap", "lime", "matplotlib"])
+def test_a_missing_library_is_named_before_anything_else_is_done(tiny, tmp_path, monkeypatch, library):
+    without(library, monkeypatch)
+    monkeypatch.setattr(run, "prepare", lambda *args: pytest.fail("the long part has begun"))
+    with pytest.raises(MissingExtra, match=f"^{library}.* is needed"):
+        run.reproduce(tmp_path / "report", quick=True, say=lambda line: None)
+    assert not (tmp_path / "report").exists()
+
+
+def test_other_libraries_are_asked_for_only_where_they_are_compared(tiny, tmp_path, monkeypatch):
+    without("shap", monkeypatch)
+    run.reproduce(tmp_path, quick=True, only=["figure1"], say=lambda line: None)
+
+
+def test_a_bad_seed_makes_no_folder(tmp_path):
+    with pytest.raises(InvalidArgument, match="seed"):
+        run.reproduce(tmp_path / "report", seed=-1)
+    assert not (tmp_path / "report").exists()
 
 
 def test_unknown_figures_are_named():

@@ -57,6 +57,14 @@ def compare(net, rows, **settings):
     )
 
 
+def test_a_seed_of_any_size_will_do():
+    rows = training_rows(3)[:2]
+    found = compare(curved(3), rows, seed=2**32 - 1, seeds=2, n_samples=40, neighbours=1)
+    again = compare(curved(3), rows, seed=2**32 - 1, seeds=2, n_samples=40, neighbours=1)
+    assert found["stability"] == again["stability"]
+    assert all(value > 0 for name, value in zip(found["methods"], found["stability"], strict=True) if "LIME" in name)
+
+
 def global_states():
     return np.random.get_state(), torch.get_rng_state()  # noqa: NPY002  # what shap and captum draw from
 

@@ -123,8 +123,8 @@ def global_seed(seed: int) -> Iterator[None]:
     before = np.random.get_state()  # noqa: NPY002  # the state that shap and captum draw from
     with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         try:
-            np.random.seed(seed)  # noqa: NPY002
-            torch.manual_seed(seed)
+            np.random.seed(_short(seed))  # noqa: NPY002
+            torch.manual_seed(_short(seed))
             yield
         finally:
             np.random.set_state(before)  # noqa: NPY002
@@ -177,10 +177,7 @@ def gradient_shap(question: Question) -> Method:
 
 def kernel_shap(question: Question) -> Method:
     """Shapley values by weighted least squares over coalitions of features."""
-    with warnings.catch_warnings():  # shap 0.51 sets colours in a way that matplotlib means to retire
-        warnings.filterwarnings("ignore", message="The set_bad|The set_over|The set_under")
-        shap = require("shap", extra="peers", to="compare with kernel SHAP")
-    explainer = shap.KernelExplainer(question.probability, question.background)
+    explainer = _shap().KernelExplainer(question.probability, question.background)
 
     def attribute(rows: Array, seed: int) -> Array:
         found = []
@@ -201,9 +198,8 @@ def kernel_shap(question: Question) -> Method:
 
 def lime(question: Question) -> Method:
     """Weights of the quartile bins that the row lies in, by ridge regression under a kernel."""
-    tabular = require("lime.lime_tabular", extra="peers", to="compare with LIME")
     source = np.random.RandomState(0)  # lime knows no other kind; this one is ours, seeded before every use
-    explainer = tabular.LimeTabularExplainer(
+    explainer = _lime().LimeTabularExplainer(
         question.x_train, feature_names=list(question.feature_names), discretize_continuous=True, random_state=source
     )
 
@@ -214,7 +210,7 @@ def lime(question: Question) -> Method:
     def attribute(rows: Array, seed: int) -> Array:
         found = np.zeros(rows.shape)
         for row, weights in zip(rows, found, strict=True):
-            source.seed(seed)
+            source.seed(_short(seed))
             answer = explainer.explain_instance(
                 row, both_classes, labels=(1,), num_features=len(row), num_samples=question.n_samples
             )
@@ -251,12 +247,33 @@ def ours(question: Question, method: str, name: str) -> Method:
     return Method(name, settings, "slope", attribute)
 
 
+def _short(seed: int) -> int:
+    """Old random states take 32 bits; ours take any seed, and so must a run that asks both."""
+    return seed % 2**32
+
+
 def _is_full(question: Question) -> bool:
     return question.n_samples >= 2 ** len(question.feature_names) - 2
 
 
+def check_installed() -> None:
+    """Say at once what is missing, before the long part of a run."""
+    for library in (_captum, _shap, _lime):
+        library()
+
+
 def _captum() -> Any:
     return require("captum.attr", extra="peers", to="compare with gradient methods")
+
+
+def _shap() -> Any:
+    with warnings.catch_warnings():  # shap 0.51 sets colours in a way that matplotlib means to retire
+        warnings.filterwarnings("ignore", message="The set_bad|The set_over|The set_under")
+        return require("shap", extra="peers", to="compare with kernel SHAP")
+
+
+def _lime() -> Any:
+    return require("lime.lime_tabular", extra="peers", to="compare with LIME")
 
 
 def _array(tensor: Any) -> Array:

@@ -7,16 +7,18 @@ import json
 import platform
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from .._optional import require
 from .._validate import check_count
 from .._version import versions
 from ..errors import DataUnavailable, InvalidArgument, UnwritableFile
 from . import beyond, claims, datasets, figures, networks, report, side_by_side
+from . import peers as other_libraries
 from .figures import title_of
 from .scale import FULL, QUICK, Scale
 from .study import NAMES, TARGET, Study
@@ -68,11 +70,12 @@ def reproduce(
     say
         Called with one line of progress at a time.
     """
-    wanted = _wanted(only)
+    wanted, first = _wanted(only), check_count(seed, "seed", at_least=0)
+    _check_installed(wanted)
     _check_folder(folder, is_partial=bool(only), is_quick=quick)
     started, clock = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), time.monotonic()
     target = Path(folder)
-    study = prepare(QUICK if quick else FULL, check_count(seed, "seed", at_least=0), target, say)
+    study = prepare(QUICK if quick else FULL, first, target, say)
     done = {}
     for i, (name, make) in enumerate(wanted.items()):
         begun = time.monotonic()
@@ -115,6 +118,13 @@ def reproduce(
         raise UnwritableFile(msg) from err
     say(f"the report is in {path}")
     return results
+
+
+def _check_installed(wanted: Iterable[str]) -> None:
+    """Refuse a run that would end, after its longest part, for want of a library."""
+    require("matplotlib", extra="plot", to="draw the figures of the paper")
+    if any(name.startswith("peers-") for name in wanted):
+        other_libraries.check_installed()
 
 
 def _check_folder(folder: str | Path, *, is_partial: bool, is_quick: bool) -> None:
