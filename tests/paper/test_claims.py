@@ -146,6 +146,20 @@ class TestVerdictsFollowFromTheNumbers:
         assert verdict("variance-robustness", Made(faster, floor=0.1)) == "holds"
         assert verdict("variance-robustness", Made(slower, floor=0.1)) == "does not hold"
 
+    @pytest.mark.parametrize("other", ["smoothgrad", "clime"])
+    def test_smaller_variance_must_help_both_methods(self, other):
+        one = lambda n, method, variance=1.0, **how: slow(n) * (1 / variance if method == other else variance)
+        assert verdict("variance-robustness", Made(one, floor=0.1)) == "does not hold"
+
+    def test_bounds_that_ask_for_little_more(self, monkeypatch):
+        found = {"draws": {name: [100] for name in ("smoothgrad", "clime")}, "gradient_bound": 1.0}
+        made = Made(slow, data=dict.fromkeys(NAMES, SimpleNamespace(source="uci", x_test=np.zeros((1, 2)))))
+        monkeypatch.setattr(beyond, "errors", lambda study, name: found)
+        found["high"] = {"smoothgrad": [0.196], "clime": [0.02]}  # what gradients of length 1, all noise, come to
+        assert verdict("below-bounds", made) == "does not hold"
+        found["high"] = {"smoothgrad": [0.02], "clime": [0.02]}
+        assert verdict("below-bounds", made) == "holds"
+
     def test_weaker_models(self):
         slower = lambda n, quality="good", **how: (1 if quality == "good" else 2) * slow(n)
         faster = lambda n, quality="good", **how: (2 if quality == "good" else 1) * slow(n)
@@ -159,6 +173,8 @@ class TestVerdictsFollowFromTheNumbers:
         assert verdict("accuracy-bankruptcy", made) == "holds"
         network.accuracy = 0.99
         assert verdict("accuracy-bankruptcy", made) == "holds"
+        network.accuracy = 0.95  # what a constant answer has, though within three standard errors of the paper's
+        assert verdict("accuracy-bankruptcy", made) == "does not hold"
         network.accuracy = 0.93
         assert verdict("accuracy-bankruptcy", made) == "does not hold"
         assert verdict("accuracy-weak", made) == "cannot be tested"
@@ -170,7 +186,8 @@ class TestVerdictsFollowFromTheNumbers:
         [
             ({"affirmed": 95, "rejected": 0, "step": 0.4}, "holds in part"),
             ({"affirmed": 95, "rejected": 0, "step": 0.0}, "holds"),
-            ({"affirmed": 20, "rejected": 1, "step": 0.4}, "cannot be tested"),
+            ({"affirmed": 20, "rejected": 0, "step": 0.4}, "cannot be tested"),
+            ({"affirmed": 95, "rejected": 1, "step": 0.4}, "does not hold"),
             ({"affirmed": 50, "rejected": 40, "step": 0.4}, "does not hold"),
         ],
     )

@@ -11,6 +11,7 @@ import numpy as np
 from ..guarantees import plan
 from . import beyond
 from .beyond import DELTA
+from .figures import METHODS
 from .findings import Finding, on_each, simple
 from .study import NAMES, VARIANCES, Study
 
@@ -19,6 +20,9 @@ CLOSE = 0.05
 
 SATURATED = 0.1
 """A curve has saturated when it lies within this share of its limit."""
+
+FAR = 5
+"""Bounds ask for far more when they ask for so many times as many; as they are true they never ask for fewer."""
 
 
 def theorem_1(study: Study) -> Finding:
@@ -31,8 +35,8 @@ def theorem_1(study: Study) -> Finding:
         f"{affirmed} of {rows} rows affirmed within 10%, {rejected} rejected; step function: SmoothGrad"
         f" {step['smoothgrad']:.2f}, C-LIME {step['clime']:.3f}"
     )
-    if rejected > DELTA * rows:
-        return Finding("does not hold", number, "The two differ around more rows of the networks than chance allows.")
+    if rejected:  # the tests make up for their number: by chance there is any with probability 5% at most
+        return Finding("does not hold", number, "The two differ around rows of the networks, and not by chance.")
     if affirmed < 0.9 * rows:
         return Finding("cannot be tested", number, "Too few draws to affirm equality around most rows of the networks.")
     if abs(step["clime"] - step["smoothgrad"]) <= 10 * step["standard_error"]:
@@ -130,9 +134,11 @@ def accuracy(name: str, paper: float, if_so: str, if_not: str) -> Callable[[Stud
             )
         network = study.network(name)
         spread = sqrt(network.accuracy * (1 - network.accuracy) / network.n_test)
+        # where rare classes bring the majority rate as near as that, a constant answer has still not reached it
+        below = min(3 * spread, max(0.0, paper - network.majority) / 2)
         rates = f" Majority rate {network.majority:.1%}, balanced accuracy {network.balanced_accuracy:.1%}."
         number = f"{network.accuracy:.1%} (paper {paper:.1%})"
-        return simple(network.accuracy >= paper - 3 * spread, number, if_so + rates, if_not + rates)
+        return simple(network.accuracy >= paper - below, number, if_so + rates, if_not + rates)
 
     return test
 
@@ -197,15 +203,15 @@ def below_the_bounds(study: Study) -> Finding:
             plan("smoothgrad", eps=error["smoothgrad"], sigma=1.0, gradient_bound=length, confidence=0.95).n_samples,
             plan("stein", eps=error["clime"], d=d, output_range=(0, 1), confidence=0.95).n_samples,
         )
-        return bool(min(asked) > 100), f"{asked[0]:,} and {asked[1]:,}"
+        return bool(min(asked) >= FAR * 100), f"{asked[0]:,} and {asked[1]:,}"
 
     return on_each(
         study, test,
         always="Draws that the corrected bounds ask for (Proposition 1, Theorem 3) for the error seen in 95% of runs"
-        " with 100 draws.",
+        f" with 100 draws; {FAR} times as many would do.",
         holds="Worst-case bounds ask for far more than smooth networks need.",
-        part="More on some of the data sets.",
-        fails="No more than was measured.",
+        part="Far more on some of the data sets.",
+        fails="Not far more than was measured.",
     )  # fmt: skip
 
 
@@ -337,21 +343,23 @@ def smaller_variance_faster(study: Study) -> Finding:
 
 
 def robust_faster(study: Study) -> Finding:
-    """How far C-LIME is from its limit at 100 draws, by σ²."""
+    """How far both methods are from their limit at 100 draws, by σ²."""
 
     def test(name: str) -> tuple[bool, str]:
-        above = [_above_limit(study, name, "clime", 100, variance) for variance in VARIANCES]
+        found = [[_above_limit(study, name, method, 100, variance) for variance in VARIANCES] for method in METHODS]
         limits = [study.limit(name, variance=variance).mean[0] for variance in VARIANCES]
-        return bool(above == sorted(above)), (
-            " / ".join(f"{each:+.0%}" for each in above) + " above " + " / ".join(f"{each:.3f}" for each in limits)
+        shown = " and ".join(" / ".join(f"{each:+.0%}" for each in above) for above in found)
+        return all(above == sorted(above) for above in found), (
+            shown + " above " + " / ".join(f"{each:.3f}" for each in limits)
         )
 
     return on_each(
         study, test,
-        always="C-LIME at 100 draws above its limit, and the limit, for σ² = 0.01 / 0.1 / 1.",
+        always="SmoothGrad and C-LIME at 100 draws above their limit, and the limit, for σ² = 0.01 / 0.1 / 1; both must"
+        " rise.",
         holds="The noise goes sooner; but the smaller σ², the less robust is the explanation itself.",
         part="The noise goes sooner on some; but the smaller σ², the less robust is the explanation itself.",
-        fails="It does not.",
+        fails="Not for both methods.",
     )  # fmt: skip
 
 
@@ -370,5 +378,5 @@ def weaker_models_slower(study: Study) -> Finding:
         always="Distance at 100 draws relative to the explanation: good network / the same, fewer epochs / weak one.",
         holds="Networks trained less need more draws here.",
         part="On some of the data sets.",
-        fails="The other way round: what counts is how nearly linear a network is, and one trained less is nearer.",
+        fails="Trained less is not slower: what counts is how nearly linear a network is, and few epochs make it so.",
     )  # fmt: skip
