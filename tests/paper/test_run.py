@@ -2,6 +2,8 @@
 
 import importlib
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -9,7 +11,7 @@ from click.testing import CliRunner
 import smoothlime
 from smoothlime.cli import main
 from smoothlime.errors import InvalidArgument, MissingExtra, UnwritableFile
-from smoothlime.paper import datasets, run
+from smoothlime.paper import datasets, figures, run, side_by_side
 from smoothlime.paper.study import Study
 
 from .conftest import TINY, unavailable
@@ -70,7 +72,9 @@ def test_stand_ins_are_called_stand_ins(finished):
 
 def test_progress_says_what_is_left(finished):
     *_, said = finished
+    assert said[0] == "reading the data and training the networks"
     assert any(line.startswith(f"[2/{len(NAMES)}] figure2: ") and " left" in line for line in said)
+    assert said[-2] == "judging 23 claims"
     assert said[-1].startswith("the report is in ")
 
 
@@ -105,6 +109,37 @@ def test_an_interrupted_run_goes_on_and_the_numbers_are_the_same(finished, tiny,
     assert not set(done) & set(made[3:])
     assert again["figures"]["figure2"] == results["figures"]["figure2"]
     assert again["claims"] == []
+    assert (results["run"]["kept"], again["run"]["kept"]) == (0, 2)
+    assert "not counting those of an earlier run that 2 measurements came from" in (tmp_path / "index.html").read_text()
+
+
+def test_rows_are_counted_as_they_are(study):
+    many = replace(TINY, shared_rows=300, robustness_rows=500, limit_rows=400, equivalence_rows=None)
+    counted = run._rows(Study(many, 0, study.data, study.trained))
+    tested = {name: len(study.data[name].x_test) for name in study.data}
+    assert all(
+        rows == {name: min(most, tested[name]) for name in tested}
+        for rows, most in zip(counted.values(), (10**6, 1_200, 500, 300, 400), strict=True)
+    )
+    assert run._rows(study)["robustness, shared draws"] == dict.fromkeys(tested, 8)
+
+
+def test_captions_say_how_many_rows_there_were(study, finished):
+    _, results, _ = finished
+    assert "40 test rows at most" in results["figures"]["figure2"]["caption"]
+    everything = Study(replace(TINY, equivalence_rows=None), 0, study.data, study.trained)
+    assert "all test rows" in figures.figure2(everything)["caption"]
+
+
+def test_other_versions_of_other_libraries_are_asked_anew(study, tmp_path, monkeypatch):
+    kept, asked = Study(TINY, 0, study.data, study.trained, tmp_path), []
+    found = {"settings": {}, "rows": 2, "notes": [""]}
+    monkeypatch.setattr(side_by_side, "side_by_side", lambda *args, **how: asked.append(1) or found)
+    monkeypatch.setattr(side_by_side, "panels", lambda found: [])
+    for shap in ("0.50", "0.50", "0.51"):
+        monkeypatch.setattr(run, "_versions_of_peers", lambda: {"captum": "1", "shap": shap, "lime": "1"})  # noqa: B023
+        run.peers(kept, "simulated")
+    assert len(asked) == 2
 
 
 def test_another_seed_is_another_run(study, tmp_path):
@@ -129,6 +164,18 @@ def test_a_store_that_cannot_be_written_is_an_error(study, tmp_path):
     kept = Study(TINY, 0, study.data, study.trained, tmp_path / "missing")
     with pytest.raises(UnwritableFile, match="cannot be written"):
         kept.keep("thing", lambda: {"a": 1})
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_nothing_half_written_stays_in_the_store(study, tmp_path, monkeypatch, error):
+    def stopped(self, target):
+        raise error
+
+    kept = Study(TINY, 0, study.data, study.trained, tmp_path)
+    monkeypatch.setattr(Path, "replace", stopped)
+    with pytest.raises((UnwritableFile, KeyboardInterrupt)):
+        kept.keep("thing", lambda: {"a": 1})
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_full_report_is_not_written_over(tiny, tmp_path):

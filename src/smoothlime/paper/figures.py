@@ -87,10 +87,12 @@ def figure1(study: Study) -> dict[str, Any]:
 
 def figure2(study: Study) -> dict[str, Any]:
     """Equivalence."""
+    rows = study.scale.equivalence_rows
     return {
         "title": "SmoothGrad and C-LIME come together",
         "caption": "Mean over test rows of the L1 distance between the two explanations, σ² = 1, with 95% bands."
-        " Solid: the paper's protocol, iid draws, independent for every explanation, all test rows. Dashed: draws"
+        " Solid: the paper's protocol, iid draws, independent for every explanation,"
+        f" {'all test rows' if rows is None else f'{rows} test rows at most'}. Dashed: draws"
         f" shared between rows and methods, SmoothGrad's default design, {4 * study.scale.shared_rows} rows at most and"
         f" {study.scale.shared_seeds} seeds, whose scatter is in the bands. Fewer draws than twice the unknowns of the"
         " fit are left out.",
@@ -119,8 +121,8 @@ def figure3(study: Study) -> dict[str, Any]:
         "title": "Distance to the explanations of neighbours",
         "caption": "Mean over rows of the largest L1 distance between the explanation of a row and those of ten"
         " neighbours N(x, 0.01·I), σ² = 1, with 95% bands. Solid: the paper's protocol. Dashed: shared draws and"
-        f" default designs, {study.scale.shared_rows} of the rows and {study.scale.shared_seeds} seeds: much of the"
-        " sampling noise cancels. The curves do not fall to zero: they fall to the distance between"
+        f" default designs, {study.scale.shared_rows} of the rows at most and {study.scale.shared_seeds} seeds: much of"
+        " the sampling noise cancels. The curves do not fall to zero: they fall to the distance between"
         " the expected explanations, which no number of draws changes, and which is the same for both methods.",
         "paper": "Figure 3",
         "panels": [

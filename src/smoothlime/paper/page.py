@@ -132,6 +132,8 @@ def _summary(results: dict[str, Any]) -> str:
     said = " and ".join([", ".join(told[:-1]), told[-1]] if len(told) > 1 else told) or "none was tested"
     seconds = run.get("seconds") or 0
     spent = f"{seconds:.0f} seconds" if seconds < 120 else f"{seconds / 60:.0f} minutes"
+    if run.get("kept"):
+        spent += f", not counting those of an earlier run that {_count(run['kept'], 'measurement')} came from"
     return (
         f"We ran the experiments of {SOURCE} again, and put {_count(len(claims), 'claim')} to the test: {said}. "
         f"Below are {_count(len(results['figures']), 'figure')} and {_count(len(ERRATA), 'correction')} to its text, "

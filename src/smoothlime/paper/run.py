@@ -75,6 +75,7 @@ def reproduce(
     _check_folder(folder, is_partial=bool(only), is_quick=quick)
     started, clock = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), time.monotonic()
     target = Path(folder)
+    say("reading the data and training the networks")
     study = prepare(QUICK if quick else FULL, first, target, say)
     done = {}
     for i, (name, make) in enumerate(wanted.items()):
@@ -85,6 +86,7 @@ def reproduce(
     judged = []
     if not only:
         begun = time.monotonic()
+        say(f"judging {len(claims.CLAIMS)} claims")
         judged = claims.judge(study)
         study.seconds["claims"] = round(time.monotonic() - begun, 2)
     results = {
@@ -97,17 +99,10 @@ def reproduce(
             "versions": versions() | _versions_of_peers(),
             "seconds": round(time.monotonic() - clock, 1),
             "steps": study.seconds,
+            "kept": sum(origin == "earlier" for origin in study.origin.values()),
             "stand_ins": [title_of(study, name) for name in NAMES if study.data[name].source == "stand-in"],
             "started": started,
-            "rows": {
-                "equivalence": {name: len(study.rows(name, study.scale.equivalence_rows)) for name in NAMES},
-                "equivalence, shared draws": {
-                    name: len(study.rows(name, 4 * study.scale.shared_rows)) for name in NAMES
-                },
-                "robustness": {name: len(study.rows(name, study.scale.robustness_rows)) for name in NAMES},
-                "robustness, shared draws": dict.fromkeys(NAMES, study.scale.shared_rows),
-                "limits": dict.fromkeys(NAMES, study.scale.limit_rows),
-            },
+            "rows": _rows(study),
             "cpu": platform.processor() or platform.machine(),
         },
     }
@@ -118,6 +113,19 @@ def reproduce(
         raise UnwritableFile(msg) from err
     say(f"the report is in {path}")
     return results
+
+
+def _rows(study: Study) -> dict[str, dict[str, int]]:
+    """How many rows there are behind what was measured, by data set; stand-ins may have fewer than were asked for."""
+    scale = study.scale
+    asked = {
+        "equivalence": scale.equivalence_rows,
+        "equivalence, shared draws": 4 * scale.shared_rows,
+        "robustness": scale.robustness_rows,
+        "robustness, shared draws": min(scale.shared_rows, scale.robustness_rows),
+        "limits": min(scale.limit_rows, scale.robustness_rows),
+    }
+    return {what: {name: len(study.rows(name, most)) for name in NAMES} for what, most in asked.items()}
 
 
 def _check_installed(wanted: Iterable[str]) -> None:
@@ -187,9 +195,10 @@ def prepare(scale: Scale, seed: int, folder: Path | None, say: Say = print) -> S
 
 def peers(study: Study, name: str) -> dict[str, Any]:
     """Other explainers on the same rows and network."""
-    data = study.data[name]
+    data, used = study.data[name], _versions_of_peers()
+    answers = "-".join(f"{each}{used[each]}" for each in ("captum", "shap", "lime"))  # another version, other answers
     found = study.keep(
-        f"peers-{name}",
+        f"peers-{name}-{answers}",
         lambda: side_by_side.side_by_side(
             study.network(name).model, data.x_train, study.rows(name, study.scale.peer_rows), target=TARGET,
             sigma=1.0, feature_names=data.feature_names, seeds=study.scale.peer_seeds,

@@ -41,6 +41,8 @@ class Study:
     """By data set, and `good`, `weak`, or `fewer`: as good, but for the number of epochs"""
     store: Path | None = None
     seconds: dict[str, float] = field(default_factory=dict)
+    origin: dict[str, str] = field(default_factory=dict)
+    """Of what is kept, by name: made in `this run`, or in an `earlier` one, which its seconds do not tell of"""
 
     @property
     def real(self) -> tuple[str, ...]:
@@ -126,10 +128,12 @@ class Study:
         try:
             kept = json.loads(path.read_text(encoding="utf-8"))
             if kept["name"] == name and kept["checksum"] == _checksum(kept["made"]):
+                self.origin.setdefault(name, "earlier")
                 return dict(kept["made"])
         except (OSError, ValueError, TypeError, KeyError):
             pass  # not there, or something else than us wrote it: make it again
         made = make()
+        self.origin[name] = "this run"
         found = {"name": name, "checksum": _checksum(made), "made": made}
         fresh = path.with_suffix(f".{os.getpid()}.part")
         try:
@@ -138,6 +142,8 @@ class Study:
         except OSError as err:
             msg = f"{str(path.parent)!r} cannot be written: {err.strerror or err}"
             raise UnwritableFile(msg) from err
+        finally:
+            fresh.unlink(missing_ok=True)  # there only if something went wrong
         return made
 
     @cached_property
