@@ -352,6 +352,8 @@ def test_a_disk_that_fails_leaves_every_file_whole_and_no_drafts(tmp_path, monke
 def test_a_report_without_claims_or_figures_can_be_written(tmp_path):
     source = report.write(small(claims=[], figures={}, accuracy=[]), tmp_path).read_text(encoding="utf-8")
     assert "put 0 claims to the test: none was tested" in source
+    assert "Not judged: that takes a run of every figure" in source
+    assert "What the paper says, and what we found" not in source  # no table without rows
     Page(source)
 
 

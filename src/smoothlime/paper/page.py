@@ -187,7 +187,9 @@ def _table(caption: str, heads: Iterable[str], rows: Iterable[str], kind: str = 
 
 
 def _claims(claims: list[dict[str, Any]]) -> str:
-    rows = []
+    head, rows = '<h2 id="claims">Claims</h2>\n', []
+    if not claims:
+        return f"{head}<p>Not judged: that takes a run of every figure, and this one left some out.</p>"
     for claim in claims:
         kind, sign, _ = VERDICTS.get(claim["verdict"], ("none", "?", ""))
         rows.append(
@@ -196,7 +198,7 @@ def _claims(claims: list[dict[str, Any]]) -> str:
             f"<td>{text(claim['test'])}</td><td>{text(claim['number'])}</td><td>{text(claim['reason'])}</td>"
         )
     heads = ("Verdict", "Claim", "Test", "Number", "Reason")
-    return '<h2 id="claims">Claims</h2>\n' + _table("What the paper says, and what we found", heads, rows, "claims")
+    return head + _table("What the paper says, and what we found", heads, rows, "claims")
 
 
 def _accuracy(rows: list[dict[str, Any]]) -> str:

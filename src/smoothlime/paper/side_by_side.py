@@ -210,7 +210,7 @@ def _plain(values: Array) -> Any:
 
 
 def _neighbours(rows: Array, count: int, spread: float, seed: int) -> Array:
-    """(r, m, d); for ten of them those of `curves.robustness`."""
+    """(r, m, d); with seed 0, ten of them are those of `curves.robustness`."""
     source = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(3,)))
     return rows[:, None] + spread * source.standard_normal((len(rows), count, rows.shape[1]))
 
