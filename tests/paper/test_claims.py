@@ -132,6 +132,17 @@ class TestVerdictsFollowFromTheNumbers:
             assert verdict(claim_id, Made(sooner, floor=0.1)) == "holds"
             assert verdict(claim_id, Made(later, floor=0.1)) == "does not hold"
 
+    def test_a_lead_that_may_be_noise_is_none(self, monkeypatch):
+        barely = lambda n, method, **how: slow(n) * (0.98 if method == "smoothgrad" else 1)
+        for claim_id in ("more-robust", "saturates-faster"):
+            assert verdict(claim_id, Made(barely, floor=0.1)) == "does not hold"
+        medians = {"smoothgrad": [0.98, 0.5], "clime": [1.0, 1.0]}
+        found = {"draws": {key: [100, 1_000] for key in medians}, "median": medians}
+        monkeypatch.setattr(beyond, "errors", lambda study, name: found)
+        assert verdict("converges-faster", Made(slow)) == "does not hold"
+        medians["smoothgrad"] = [0.7, 0.7]
+        assert verdict("converges-faster", Made(slow)) == "holds"
+
     def test_nearer_to_zero(self):
         made = Made(slow, floor=0.1)
         assert verdict("nearer-to-zero", made) == "does not hold"
