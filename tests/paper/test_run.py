@@ -74,6 +74,7 @@ def test_progress_says_what_is_left(finished):
     *_, said = finished
     assert said[0] == "reading the data and training the networks"
     assert any(line.startswith(f"[2/{len(NAMES)}] figure2: ") and " left" in line for line in said)
+    assert " left" in said[-3], "claims take their time, too"
     assert said[-2] == "judging 23 claims"
     assert said[-1].startswith("the report is in ")
 
