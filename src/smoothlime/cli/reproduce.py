@@ -14,7 +14,7 @@ import click
 @click.option("--out", default="report", show_default=True, help="Folder for the report; it is made if need be.")
 @click.option("--quick", is_flag=True, help="Every figure at small scale, in about a minute.")
 @click.option("--only", multiple=True, help="Only this figure; may be given several times.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of draws and rows; data and networks stay the same.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of draws and rows, not of data and networks.")
 def command(out: str, quick: bool, only: tuple[str, ...], seed: int) -> None:
     """Reproduce Agarwal et al. (2021) and check its claims.
 
