@@ -52,6 +52,15 @@ class Progress:
         if self._bar is not None:
             self._bar.length = self.total
 
+    def within(self) -> Report:
+        """A callable (done, total) for a part of the work, whose model rows count here as they are done."""
+        before = self.done
+
+        def report(done: int, _: int) -> None:
+            self.advance(before + done - self.done)
+
+        return report
+
     def advance(self, n: int) -> None:
         """Say that n more model rows were evaluated."""
         self.done += n
@@ -60,6 +69,8 @@ class Progress:
         elif self._wanted and (self._bar is not None or time.monotonic() - self._started > SHOW_AFTER):
             if self._bar is None:
                 self._bar = _bar(self.total, self._label)
+                # the work began before the bar was made: what is left is forecast from there
+                self._bar.start = self._bar.last_eta = time.time() - (time.monotonic() - self._started)
                 n = self.done
             self._bar.update(n)
 
