@@ -33,6 +33,10 @@ TIMED, ROUNDS = 1_024, 3
 LONG = 30.0
 """Seconds beyond which a forecast is given."""
 
+SURE, NOTICED = 5.0, 0.01
+"""Slopes from gradients and from predictions differ where that is so many times what chance makes of it, and so much of
+their length: rounding alone may be beyond chance."""
+
 
 @dataclass(frozen=True, slots=True)
 class Contender:
@@ -86,10 +90,24 @@ class Benchmark:
     repeats: int
     seed: int
     versions: dict[str, str]
+    apart: float | None = None
+    """How far gradients lead away from what predictions say, relative, at the worst row; None where they agree, as far
+    as can be told. Errors of methods that use gradients leave this out"""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Truth:
+    """What errors are measured against."""
+
+    slopes: Array
+    """(r, d), standardised"""
+    error: Array
+    """(r,) their own, L2"""
+    about: Reference
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,7 +123,7 @@ class _Subject:
     output: str
 
     def explain(self, **settings: Any) -> Explanation:
-        return explain(self.model, self.X, **self.question, **settings, progress=False)
+        return explain(self.model, self.X, **self.question, **{"progress": False, **settings})
 
     def points(self, n: int) -> tuple[Points, Points]:
         """Points (n, d) around the rows, in the model's own type, and weights (n, k) of its outputs there."""
@@ -157,7 +175,8 @@ def benchmark(
     if len(counts) < 2:
         msg = f"draws must name at least two different numbers, to see how errors fall; got {list(draws)}"
         raise InvalidArgument(msg)
-    seeds = range(seed + 1, seed + 1 + check_count(repeats, "repeats", at_least=2))
+    first = check_count(seed, "seed", at_least=0) + 1  # the seed itself draws what errors are measured against
+    seeds = range(first, first + check_count(repeats, "repeats", at_least=2))
     question = {"sigma": sigma, "background": background, "target": target, "output": output}
     subject = _take_up(model, X, question, seed)
     d = len(subject.job.factor.free)
@@ -170,18 +189,18 @@ def benchmark(
     with Progress(progress, total, label="measuring") as watch:
         truths = _truths(subject, {each: _referee(each, field) for each in needs}, larger, watch)
         curves = {
-            pair: list(_curve(subject, pair, truths[needs_of(pair)][0], enough, seeds, watch))
+            pair: list(_curve(subject, pair, truths[needs_of(pair)].slopes, enough, seeds, watch))
             for pair, enough in field.items()
         }
         left_out += _unlucky(curves, counts[-1])
         costs = _costs(subject, {pair: max(TIMED, curve[0][0]) for pair, curve in curves.items() if curve}, watch)
     found = [_contender(pair, curves[pair], cost) for pair, cost in costs.items()]
-    references = tuple(about for _, about in truths.values())
+    references = tuple(truth.about for truth in truths.values())
     return Benchmark(
         contenders=(*_closed_forms(references[:1]), *sorted(found, key=lambda each: each.errors[-1])),
         left_out=left_out, references=references, bare_seconds=_bare_seconds(costs), draws=counts,
         output=subject.output, rows=len(subject.job.rows), features=d, repeats=len(seeds), seed=seed,
-        versions=versions(),
+        versions=versions(), apart=_apart(truths),
     )  # fmt: skip
 
 
@@ -277,28 +296,39 @@ def _referee(needs: str, field: Iterable[Pair]) -> str:
     return "controlled" if any(method == "controlled" for method, _ in field) else "differences"
 
 
-def _truths(
-    subject: _Subject, referees: dict[str, str], larger: int, watch: Progress
-) -> dict[str, tuple[Array, Reference]]:
-    """Standardised slopes to measure errors against, by what is needed of the model: exact, or one larger run."""
+def _truths(subject: _Subject, referees: dict[str, str], larger: int, watch: Progress) -> dict[str, _Truth]:
+    """What to measure errors against, by what is needed of the model: exact, or one larger run."""
     found = {}
     try:
         known = subject.explain(method="exact")
     except NoClosedForm:
         known = None
     for each, name in referees.items():
-        e = known or subject.explain(method=METHODS[name], n_samples=larger, seed=subject.job.seed)
+        e = known or subject.explain(
+            method=METHODS[name], n_samples=larger, seed=subject.job.seed, progress=watch.within()
+        )
+        if known:  # nothing was drawn, so nothing is left of what was foreseen
+            watch.advance(len(known) * larger)
         slopes = np.nan_to_num(e.standardised)
         length = np.linalg.norm(slopes, axis=1)
         if not length.any():
             msg = f"by its {each} the model does not change around these rows: there is nothing to be relative to"
             raise InvalidArgument(msg)
-        own = np.linalg.norm(np.nan_to_num(e.standard_error * e.std), axis=1)[length > 0] / length[length > 0]
-        method = "exact" if known else name
-        about = Reference(each, method, e.design, int(e.n_evaluations.max()), float(np.median(own)))
-        found[each] = slopes, about
-        watch.advance(len(slopes) * larger)
+        own = np.linalg.norm(np.nan_to_num(e.standard_error * e.std), axis=1)
+        relative = float(np.median(own[length > 0] / length[length > 0]))
+        about = Reference(each, "exact" if known else name, e.design, int(e.n_evaluations.max()), relative)
+        found[each] = _Truth(slopes, own, about)
     return found
+
+
+def _apart(truths: Mapping[str, _Truth]) -> float | None:
+    """How far slopes from gradients are from those from predictions, where that is beyond chance; None if nowhere."""
+    if len(truths) < 2:
+        return None
+    one, two = truths["gradients"], truths["values"]
+    distance, length = (np.linalg.norm(each, axis=1) for each in (one.slopes - two.slopes, two.slopes))
+    beyond = (distance > SURE * (one.error + two.error)) & (distance > NOTICED * length) & (length > 0)
+    return float((distance[beyond] / length[beyond]).max()) if beyond.any() else None
 
 
 def _curve(
@@ -310,9 +340,10 @@ def _curve(
         squared = []
         try:
             for seed in seeds:
-                e = subject.explain(**settings_of(pair), n_samples=n, seed=seed, draws="independent")
+                e = subject.explain(
+                    **settings_of(pair), n_samples=n, seed=seed, draws="independent", progress=watch.within()
+                )
                 squared.append(((np.nan_to_num(e.standardised) - truth) ** 2).sum(axis=1))
-                watch.advance(len(truth) * n)
         except TooFewDraws:  # only the draws themselves tell how many of them a kernel leaves
             continue
         error = np.sqrt(np.mean(squared, axis=0))[length > 0] / length[length > 0]

@@ -6,7 +6,8 @@ import pytest
 import smoothlime as sl
 from smoothlime import contenders
 from smoothlime.benchmark import benchmark, crossing
-from smoothlime.errors import TooFewDraws
+from smoothlime.errors import TooFewDraws, WrongType
+from smoothlime.plots.contest import as_text
 
 
 def test_errors_are_those_of_known_slopes():
@@ -39,6 +40,48 @@ def test_a_gradient_that_misses_jumps_is_not_held_against_predictions():
     errors = {(each.method, each.design): each.errors[-1] for each in found.contenders}
     assert errors["smoothgrad", "iid"] < 1e-12
     assert 0.01 < errors["clime", "iid"] < 0.5
+    # ∂F/∂x₁ = 2 φ(0.1/0.5)/0.5 is what the gradients miss; relative to the length of both slopes
+    missed = 2 * np.exp(-(0.2**2) / 2) / np.sqrt(2 * np.pi) / 0.5
+    assert found.apart == pytest.approx(missed / np.hypot(missed, 1), abs=0.02)
+    assert "slopes differ by up to 8" in as_text(found)
+    assert "Methods from predictions are right" in as_text(found)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_gradients_that_are_right_are_not_said_to_miss_anything(seed):
+    rng = np.random.default_rng(seed)
+    curved, line = (
+        sl.testing.Sine(rng.normal(size=3)),
+        sl.from_functions(
+            values=lambda a: a @ [1.0, 2.0, 3.0], gradients=lambda a: np.tile([1.0, 2.0, 3.0], (len(a), 1))
+        ),
+    )
+    for model in (curved, line):
+        found = benchmark(
+            model, rng.normal(size=(6, 3)), methods=["smoothgrad", "clime"], designs=["iid"], draws=[64, 128],
+            repeats=2, seed=seed, progress=False,
+        )  # fmt: skip
+        assert len(found.references) == 2
+        assert found.apart is None
+        assert "slopes differ" not in as_text(found)
+
+
+def test_progress_is_told_during_the_larger_run_and_adds_up():
+    seen = []
+    benchmark(
+        lambda a: np.tanh(a).sum(axis=1), [[0.1, 0.2]], methods=["clime"], designs=["iid"], draws=[64, 2**16],
+        repeats=2, progress=lambda done, total: seen.append((done, total)),
+    )  # fmt: skip
+    done, total = seen[-1]
+    assert done == pytest.approx(total, rel=0.01)
+    assert [each for each, _ in seen] == sorted(each for each, _ in seen)
+    assert seen[0][0] < 2**18  # of 2**20, where it is told only at the end nobody sees whether it goes on
+
+
+@pytest.mark.parametrize("seed", [0.5, "a", None])
+def test_a_seed_that_is_none_is_named(seed):
+    with pytest.raises(WrongType, match="seed must be a whole number; got"):
+        benchmark(lambda a: a.sum(axis=1), [0.1, 0.2], seed=seed, progress=False)
 
 
 def test_crossings_lie_on_straight_lines_in_logarithms():

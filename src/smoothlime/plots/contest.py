@@ -55,6 +55,7 @@ def as_text(found: Benchmark) -> str:
             f"{rows}; root mean square over {found.repeats} seeds, median over rows; seed {found.seed}",
             *_left_out(found),
             *_against(found),
+            *_apart(found),
         ]
     )
 
@@ -132,6 +133,16 @@ def _against(found: Benchmark) -> list[str]:
         )
     speed = ", ".join(f"{1e6 * s:.3g} for {needs}" for needs, s in found.bare_seconds.items())
     return [*lines, f"bare model, µs per point: {speed}; × bare is a whole call over that"]
+
+
+def _apart(found: Benchmark) -> list[str]:
+    """A warning where small errors from gradients are errors of something else."""
+    if found.apart is None:
+        return []
+    return [
+        f"from gradients and from predictions slopes differ by up to {_percent(found.apart)}: the gradients miss"
+        " something, jumps say, and no number of draws mends that. Methods from predictions are right"
+    ]
 
 
 def errors(found: Benchmark, ax: Axes | None = None) -> Axes:
