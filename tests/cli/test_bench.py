@@ -1,5 +1,6 @@
 """`smoothlime bench`: which method and design suit one's own model."""
 
+import importlib
 import json
 import os
 import re
@@ -132,6 +133,7 @@ def test_long_runs_are_announced(folder, monkeypatch):
     ("model", "more", "message"),
     [
         ("curved", ("--draws", "64"), "draws must name at least two different numbers"),
+        ("curved", ("--draws", ""), "--draws must be whole numbers separated by commas"),
         ("curved", ("--draws", "64,many"), "--draws must be whole numbers separated by commas"),
         ("curved", ("--draws", "0,64"), "draws must be a whole number >= 1"),
         ("curved", ("--repeats", "1"), "repeats must be a whole number >= 2"),
@@ -181,7 +183,29 @@ def test_a_picture_is_whole_or_not_there(folder, monkeypatch):
         assert done.exit_code == 2, done.output
         assert "cannot be written: No space left on device" in done.output
         assert (folder / name).read_text() == "old"
+        assert "clime   iid" in done.stdout  # the table at least is not lost
+        assert "wrote" not in done.stdout
     assert not list(folder.glob(".smoothlime-*"))
+
+
+def hide(monkeypatch, library):
+    """As if a library were not installed."""
+    usual = importlib.import_module
+
+    def find(name, *more):
+        if name.partition(".")[0] == library:
+            raise ModuleNotFoundError(f"No module named {library!r}", name=library)
+        return usual(name, *more)
+
+    monkeypatch.setattr(importlib, "import_module", find)
+
+
+def test_what_draws_the_picture_is_asked_for_before_the_work(folder, monkeypatch):
+    hide(monkeypatch, "matplotlib")
+    monkeypatch.setattr("smoothlime.benchmark.benchmark", lambda *_, **__: pytest.fail("the work was begun"))
+    done = bench(folder, "curved", *SMALL, "--plot", str(folder / "errors.svg"))
+    assert done.exit_code == 2, done.output
+    assert "matplotlib.pyplot is needed to draw a benchmark" in done.output
 
 
 @pytest.mark.parametrize(("option", "ending"), [("--out", "json"), ("--plot", "svg")])

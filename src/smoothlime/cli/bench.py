@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .._optional import require
 from ._inputs import ask, check_file, subject_options
 
 if TYPE_CHECKING:
@@ -79,6 +80,8 @@ def command(
 
     check_file(out, (".json",), "--out", read=(table, background))
     check_file(plot, PICTURES, "--plot", read=(table, background))
+    if plot is not None:
+        require("matplotlib.pyplot", extra="plot", to="draw a benchmark")  # asked before the work, not after it
     asked = ask(
         model, table, path=path, columns=columns, most=most, target=target, output=output, sigma=sigma,
         background=background, raw_units=raw_units, fixed=fixed,
@@ -90,11 +93,16 @@ def command(
             designs=designs, draws=_numbers(draws) or DRAWS, repeats=repeats, seed=seed,
             say=lambda text: click.echo(f"smoothlime: {text}", err=True),
         )  # fmt: skip
-    if out is not None:  # before anything is printed, which may fail
-        write_whole(Path(out), (json.dumps(found.to_dict(), indent=1) + "\n").encode())
-    if plot is not None:
-        write_whole(Path(plot), _drawn(found, Path(plot).suffix.lower()[1:]))
-    click.echo("\n".join([as_text(found), *(f"wrote {each}" for each in (out, plot) if each is not None)]))
+    written = []
+    try:  # files before anything is printed, which may fail; the table though they could not be written
+        if out is not None:
+            write_whole(Path(out), (json.dumps(found.to_dict(), indent=1) + "\n").encode())
+            written.append(out)
+        if plot is not None:
+            write_whole(Path(plot), _drawn(found, Path(plot).suffix.lower()[1:]))
+            written.append(plot)
+    finally:
+        click.echo("\n".join([as_text(found), *(f"wrote {each}" for each in written)]))
 
 
 def _numbers(text: str | None) -> tuple[int, ...]:
@@ -102,7 +110,7 @@ def _numbers(text: str | None) -> tuple[int, ...]:
     from ..errors import InvalidArgument
 
     try:
-        return tuple(int(each) for each in text.split(",")) if text else ()
+        return () if text is None else tuple(int(each) for each in text.split(","))
     except ValueError:
         msg = f"--draws must be whole numbers separated by commas, such as 64,256,1024; got {text!r}"
         raise InvalidArgument(msg) from None
@@ -110,7 +118,6 @@ def _numbers(text: str | None) -> tuple[int, ...]:
 
 def _drawn(found: Benchmark, kind: str) -> bytes:
     """The picture, as a file of a kind."""
-    from .._optional import require
     from ..plots.contest import errors
 
     pyplot: Any = require("matplotlib.pyplot", extra="plot", to="draw a benchmark")
