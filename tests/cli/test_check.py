@@ -206,3 +206,17 @@ def test_options_are_checked_whatever_the_model(folder, more, message):
         done = check(folder, model, *more)
         assert done.exit_code == 2, done.output
         assert message in done.output
+
+
+def test_a_warning_is_a_line_and_said_once(folder):
+    (folder / "narrow_models.py").write_text(
+        "import torch\n"
+        "torch.manual_seed(0)\n"
+        "layers = torch.nn.Linear(2, 8), torch.nn.ELU(), torch.nn.Linear(8, 1)\n"
+        "net = torch.nn.Sequential(*layers).eval().to(torch.bfloat16)\n"
+    )
+    arguments = ["check", "narrow_models:net", str(folder / "rows.csv"), "--path", str(folder), "--samples", "500"]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code in (0, 4), done.output
+    (line,) = done.stderr.splitlines()
+    assert re.match(r"smoothlime: sigma is .* slopes lose digits", line)

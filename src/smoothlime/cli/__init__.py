@@ -16,7 +16,7 @@ import click
 
 from .._version import __version__
 from ..errors import SmoothlimeError
-from ._words import as_typed
+from ._words import say
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What the system says where there is no room for output."""
@@ -56,8 +56,7 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except SmoothlimeError as err:
             command = self.get_command(ctx, ctx.invoked_subcommand or "")
-            said = str(err) if command is None else as_typed(str(err), command)
-            click.echo(f"smoothlime: {said}", err=True)
+            say(err, command)
             sys.exit(2)
 
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import click
+
+from ..errors import SmoothlimeWarning
+from ..plots.names import JOINERS, UNSEEN
 
 UNMISTAKABLE = ("eps", "rtol")
 """Arguments that are no words of English, as are all with an underscore: they are meant wherever they stand."""
@@ -43,6 +49,37 @@ def as_typed(message: str, command: click.Command) -> str:
     if not plain:
         return message
     return _unquoted(rf"(?<![\w.-])({plain})(?![\w(])", lambda found: options[found[1]], message)
+
+
+def harmless(text: str) -> str:
+    r"""Text with its lines, but no character that commands a terminal: a model's own errors may hold any.
+
+    >>> harmless("boom\x1b[2J,\nand more")
+    'boom�[2J,\nand more'
+    """
+    return "".join(each if each.isprintable() or each in "\n\t" + JOINERS else UNSEEN for each in text)
+
+
+def say(message: object, command: click.Command | None) -> None:
+    """A line on standard error, in the words of a command."""
+    said = str(message) if command is None else as_typed(str(message), command)
+    click.echo(f"smoothlime: {harmless(said)}", err=True)
+
+
+@contextlib.contextmanager
+def warnings_as_typed(*, is_each_kind_once: bool = False) -> Iterator[None]:
+    """Show warnings as lines in the words of the command, without places in the code."""
+    command, shown = click.get_current_context().command, set[type[Warning]]()
+
+    def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        if not (is_each_kind_once and category in shown):
+            shown.add(category)
+            say(message, command)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", SmoothlimeWarning)
+        warnings.showwarning = show
+        yield
 
 
 def _unquoted(pattern: str, replace: Callable[[re.Match[str]], str], message: str) -> str:

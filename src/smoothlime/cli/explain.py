@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
 from ._inputs import ask, check_file, subject_options
-from ._words import as_typed
+from ._words import warnings_as_typed
 
 if TYPE_CHECKING:
     from ..explanation import Explanation
@@ -75,7 +74,6 @@ def command(
 
     TABLE is a CSV file with a header, or a Parquet file. Columns that hold no numbers are held fixed.
     """
-    from ..errors import SmoothlimeWarning
     from ..explain import explain
     from ..io.files import WRITERS
     from ..plots.text import made_by
@@ -85,9 +83,7 @@ def command(
         model, table, path=path, columns=columns, most=most, target=target, output=output, sigma=sigma,
         background=background, raw_units=raw_units, fixed=fixed,
     )  # fmt: skip
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", SmoothlimeWarning)
-        warnings.showwarning = _show
+    with warnings_as_typed():
         e = explain(
             asked.model, asked.rows, sigma=asked.around, target=asked.target, output=output, method=method,
             design=design, n_samples=n_samples, rtol=rtol, max_samples=max_samples, confidence=confidence, seed=seed,
@@ -108,7 +104,3 @@ def _held(e: Explanation) -> str:
     held = told_apart(e.feature_names, np.flatnonzero(np.isnan(e.std)).tolist())
     rest = f" and {len(held) - MOST_NAMED} more" if len(held) > MOST_NAMED else ""
     return f"; held fixed: {', '.join(held[:MOST_NAMED])}{rest}" if held else ""
-
-
-def _show(message: Warning | str, *_: Any, **__: Any) -> None:
-    click.echo(f"smoothlime: {as_typed(str(message), click.get_current_context().command)}", err=True)
