@@ -1,5 +1,6 @@
 """`smoothlime explain`: tables in, explanations out."""
 
+import importlib
 import subprocess
 import sys
 
@@ -551,3 +552,65 @@ def test_a_program_without_a_console_explains_too(folder):
     done = subprocess.run(["sh", "-c", command], stdout=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 0
     assert "debt" in done.stdout
+
+
+def hide(monkeypatch, library):
+    """As if a library were not installed."""
+    usual = importlib.import_module
+
+    def find(name, *more):
+        if name.partition(".")[0] == library:
+            raise ModuleNotFoundError(f"No module named {library!r}", name=library)
+        return usual(name, *more)
+
+    monkeypatch.setattr(importlib, "import_module", find)
+
+
+def test_what_writes_the_file_is_asked_for_before_the_work(folder, monkeypatch):
+    hide(monkeypatch, "pyarrow")
+    monkeypatch.setattr(
+        sys.modules["smoothlime.explain"], "explain", lambda *_, **__: pytest.fail("the work was begun")
+    )
+    done = explain(folder, "line", "-o", str(folder / "explained.parquet"))
+    assert done.exit_code == 2, done.output
+    assert "pyarrow.parquet is needed to write Parquet files" in done.output
+
+
+def test_columns_with_blanks_around_their_names_can_be_named(folder):
+    (folder / "blanks.csv").write_text("age, debt\n1,2\n3,5\n2,8\n")
+    (folder / "others.csv").write_text("debt ,age\n2,10\n5,30\n8,20\n")
+    out = folder / "explained.json"
+    for more, names, std in (
+        (("--columns", "debt,age"), (" debt", "age"), [1.5, 0.5]),
+        (("--fixed", "debt"), ("age", " debt"), [0.5, np.nan]),
+        (("--background", str(folder / "others.csv")), ("age", " debt"), [5.0, 1.5]),
+    ):
+        done = explain(folder, "line", *more, "-o", str(out), table="blanks.csv")
+        assert done.exit_code == 0, done.output
+        e = sl.load(out)
+        assert e.feature_names == names  # as the file has them, and so a model that was trained on it
+        np.testing.assert_allclose(e.std, std)
+    (folder / "both.csv").write_text("debt, debt\n1,2\n3,5\n2,8\n")
+    done = explain(folder, "line", "--columns", "debt", "--raw-units", "-o", str(out), table="both.csv")
+    assert "has no column" not in done.output
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("explained_models.py:line", "a module, not a file: explained_models:line with --path '.'"),
+        ("some/folder/models.py:line", "a module, not a file: models:line with --path 'some/folder'"),
+    ],
+)
+def test_a_file_in_place_of_a_module_is_told(folder, spec, message):
+    done = CliRunner().invoke(main, ["explain", spec, str(folder / "rows.csv"), "--path", str(folder)])
+    assert done.exit_code == 2
+    assert message in done.output
+
+
+def test_an_error_of_a_model_cannot_command_the_terminal(folder):
+    (folder / "loud_models.py").write_text("def loud(a):\n    raise ValueError('\\x1b]0;pwned\\x07 of\\nlines')\n")
+    arguments = ["explain", "loud_models:loud", str(folder / "rows.csv"), "--path", str(folder)]
+    done = CliRunner().invoke(main, arguments, color=True)
+    assert done.exit_code == 2
+    assert "ValueError on 3 points: �]0;pwned� of\nlines" in done.output

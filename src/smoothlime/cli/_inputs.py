@@ -13,11 +13,12 @@ from typing import Any, TypeVar
 
 import click
 
+from .._optional import require
 from .._validate import check_count
 from ..errors import InvalidArgument
 from ..models import Model, as_asked
 from ..neighbourhood import Neighbourhood
-from ._tables import load_tables
+from ._tables import load_tables, nearest
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -90,7 +91,7 @@ def ask(
     rows = tables.rows if most is None else tables.rows[: check_count(most, "--rows")]
     loaded = load_model(model, path)
     adapted = as_asked(loaded, output)
-    held = wanted_columns(fixed, "--fixed")
+    held = tuple(nearest(name, tables.names) for name in wanted_columns(fixed, "--fixed"))
     if not raw_units and len(scales) < 2:
         what = f"--background {background!r}" if background is not None else f"{table!r}"
         msg = (
@@ -113,6 +114,8 @@ def check_file(path: str | None, endings: tuple[str, ...], option: str, *, read:
         msg = f"{option} must end in {' or '.join(endings)}; got {path!r}"
         raise InvalidArgument(msg)
     check_writable(path)
+    if Path(path).suffix.lower() == ".parquet":
+        require("pyarrow.parquet", extra="parquet", to="write Parquet files")
     if Path(path).exists() and any(each and Path(each).exists() and Path(each).samefile(path) for each in read):
         msg = f"{option} {path!r} is a file that is read from, and would be lost; choose another name"
         raise InvalidArgument(msg)
@@ -123,6 +126,12 @@ def load_model(spec: str, path: str | None) -> Any:
     module_name, separator, attribute = spec.partition(":")
     if not (separator and module_name and attribute):
         msg = f"MODEL must be module:attribute, such as mypackage.models:classifier; got {spec!r}"
+        raise InvalidArgument(msg)
+    if module_name.endswith(".py") or "/" in module_name:
+        msg = (
+            f"MODEL names a module, not a file: {Path(module_name).stem}:{attribute} with --path"
+            f" {str(Path(module_name).parent)!r}; got {spec!r}"
+        )
         raise InvalidArgument(msg)
     if path is not None:
         if not Path(path).is_dir():

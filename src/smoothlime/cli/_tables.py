@@ -58,7 +58,9 @@ def load_tables(path: str, background: str | None, columns: tuple[str, ...] = ()
     """
     first = _read(path, columns)
     names = tuple(first) if isinstance(first, dict) else tuple(first.column_names)
-    files = [(path, first)] if background is None else [(path, first), (background, _read(background, names))]
+    files = [(path, first)]
+    if background is not None:
+        files.append((background, _renamed(_read(background, names), names)))
     # a column is one kind of thing: codes that are digits in one file may be words in the other
     typed = iter(_typed([each for each in files if isinstance(each[1], dict)], names))
     frames = [_frame(next(typed) if isinstance(read, dict) else read) for _, read in files]
@@ -84,6 +86,11 @@ def _read(path: str, columns: tuple[str, ...]) -> Any:
         msg = f"{path!r} is {other}; save it as Parquet, or as CSV in UTF-8, which are read"
         raise InvalidArgument(msg)
     return _csv(path, columns)
+
+
+def _renamed(read: Any, names: tuple[str, ...]) -> Any:
+    """The columns of a background under the names that the rows have: they may differ by blanks."""
+    return dict(zip(names, read.values(), strict=True)) if isinstance(read, dict) else read.rename_columns(list(names))
 
 
 def _head(path: str) -> bytes:
@@ -148,6 +155,7 @@ def _csv(path: str, columns: tuple[str, ...]) -> dict[str, list[str]]:
 
 def _wanted(path: str, columns: tuple[str, ...], there: Sequence[str], usual: Sequence[str]) -> list[str]:
     """The columns named, or the usual ones: each of them there once, and with a name."""
+    columns = tuple(nearest(name, there) for name in columns)
     missing = [name for name in columns if name not in there]
     if missing:
         msg = f"{path!r} has no column {missing[0]!r}; its columns are {', '.join(map(repr, there))}"
@@ -167,6 +175,16 @@ def _wanted(path: str, columns: tuple[str, ...], there: Sequence[str], usual: Se
         msg = f"{path!r} has two columns named {twice!r}; rename one, or choose others with --columns"
         raise InvalidArgument(msg)
     return wanted
+
+
+def nearest(name: str, names: Sequence[str]) -> str:
+    """The one of the names that is meant: itself, or the only one that has but blanks around it besides.
+
+    >>> nearest("debt", ["age", " debt"])
+    ' debt'
+    """
+    alike = [each for each in names if each.strip() == name.strip()]
+    return name if name in names or len(alike) != 1 else alike[0]
 
 
 def _frame(columns: Any) -> Any:
