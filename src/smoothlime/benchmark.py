@@ -30,8 +30,8 @@ LARGER = 16
 TIMED, ROUNDS = 1_024, 3
 """Draws of the calls that are timed, and how often each is; the fastest counts, as other programs only slow it down."""
 
-LONG = 30.0
-"""Seconds beyond which a forecast is given."""
+QUICK, LONG = 0.5, 30.0
+"""Seconds that a call for the forecast should take at most, and those beyond which it is given."""
 
 SURE, NOTICED = 5.0, 0.01
 """Slopes from gradients and from predictions differ where that is so many times what chance makes of it, and so much of
@@ -253,11 +253,16 @@ def _has_control(subject: _Subject, *, is_asked_for: bool) -> bool:
 
 
 def _speed(subject: _Subject, needs: str) -> float:
-    """Seconds per point that the model itself takes, by a few quick calls."""
-    n = min(256, subject.job.evaluation.batch_size)
-    run = _bare_run(subject, needs, n)
-    run()  # libraries load and compile outside the clock
-    return min(_seconds(run) for _ in range(ROUNDS)) / n
+    """Seconds per point that the model itself takes, by calls of ever more points while they are quick."""
+    each = float("inf")
+    for n in (1, 16, 256):
+        run = _bare_run(subject, needs, n)
+        run()  # libraries load and compile outside the clock
+        seconds = min(_seconds(run) for _ in range(ROUNDS))
+        each = min(each, seconds / n)
+        if seconds > QUICK:  # a slow model would keep the forecast waiting
+            break
+    return each
 
 
 def _bare_run(subject: _Subject, needs: str, n: int) -> Callable[[], None]:

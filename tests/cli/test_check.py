@@ -220,3 +220,11 @@ def test_a_warning_is_a_line_and_said_once(folder):
     assert done.exit_code in (0, 4), done.output
     (line,) = done.stderr.splitlines()
     assert re.match(r"smoothlime: sigma is .* slopes lose digits", line)
+
+
+@pytest.mark.parametrize("more", [("--range", "1", "0"), ("--gradient-bound", "-1")])
+def test_what_is_known_of_a_model_is_checked_before_it_is_asked(folder, more, monkeypatch):
+    monkeypatch.setattr("smoothlime.guarantees.agreement", lambda *_, **__: pytest.fail("the work was begun"))
+    done = check(folder, "smooth", *more)
+    assert done.exit_code == 2, done.output
+    assert f"smoothlime: {more[0]} must be finite" in done.output

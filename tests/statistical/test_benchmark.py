@@ -1,5 +1,8 @@
 """`benchmark`: measured errors are the true ones, and independent draws get better as n^(-1/2)."""
 
+import re
+import time
+
 import numpy as np
 import pytest
 
@@ -76,6 +79,25 @@ def test_progress_is_told_during_the_larger_run_and_adds_up():
     assert done == pytest.approx(total, rel=0.01)
     assert [each for each, _ in seen] == sorted(each for each, _ in seen)
     assert seen[0][0] < 2**18  # of 2**20, where it is told only at the end nobody sees whether it goes on
+
+
+def test_a_slow_model_is_asked_little_before_the_forecast(monkeypatch):
+    asked = []
+
+    def slow(a):
+        asked.append(len(a))
+        time.sleep(0.002 * len(a))
+        return np.tanh(a).sum(axis=1)
+
+    def stop(said):
+        raise KeyboardInterrupt(said)
+
+    monkeypatch.setattr("smoothlime.benchmark.QUICK", 0.01)
+    with pytest.raises(KeyboardInterrupt, match=r"model evaluations, \d+ minutes or more") as told:
+        benchmark(slow, [[0.1, 0.2]], say=stop, progress=False)
+    assert sum(asked) < 100  # about 1,000 where it is always asked about 256 points
+    evaluations, minutes = (int(each.replace(",", "")) for each in re.findall(r"[\d,]+\d", str(told.value)))
+    assert 0.002 * evaluations / 60 - 1 < minutes < 0.006 * evaluations / 60  # machines that are busy sleep longer
 
 
 @pytest.mark.parametrize("seed", [0.5, "a", None])

@@ -57,12 +57,16 @@ def command(
 
     TABLE is a CSV file with a header, or a Parquet file.
     """
-    from .._validate import check_count, check_number
+    from .._validate import check_count, check_number, check_range
     from ..guarantees import agreement, certify, robustness
     from ..models import Differentiable
 
     check_count(n_samples, "n_samples")
     check_number(margin, "margin")
+    if output_range is not None:
+        check_range(output_range)
+    if gradient_bound is not None:
+        check_number(gradient_bound, "gradient_bound")
     asked = ask(
         model, table, path=path, columns=columns, most=most, target=target, output=output, sigma=sigma,
         background=background, raw_units=raw_units, fixed=fixed,
