@@ -614,3 +614,18 @@ def test_an_error_of_a_model_cannot_command_the_terminal(folder):
     done = CliRunner().invoke(main, arguments, color=True)
     assert done.exit_code == 2
     assert "ValueError on 3 points: �]0;pwned� of\nlines" in done.output
+
+
+def test_advice_below_the_slopes_is_in_words_of_the_command_line(folder):
+    (folder / "boosted_models.py").write_text(
+        "import numpy as np\n"
+        "from sklearn.ensemble import GradientBoostingClassifier\n"
+        "many = np.random.default_rng(0).normal(size=(200, 2))\n"
+        "boosted = GradientBoostingClassifier(n_estimators=20, random_state=0).fit(many, many.sum(axis=1) > 0)\n"
+    )
+    (folder / "named.csv").write_text("max_samples,rtol\n0.1,0.2\n0.3,-0.5\n-0.2,0.8\n")
+    arguments = ["explain", "boosted_models:boosted", str(folder / "named.csv"), "--path", str(folder)]
+    done = CliRunner().invoke(main, [*arguments, "--target", "1", "--samples", "256"])
+    assert done.exit_code == 0, done.output
+    assert done.output.endswith("the exact margin is its control variate; --output margin is exact\n")
+    assert "\n  max_samples  " in done.output  # a feature, not an option

@@ -8,7 +8,7 @@ import click
 import numpy as np
 
 from ._inputs import ask, check_file, subject_options
-from ._words import warnings_as_typed
+from ._words import as_typed, warnings_as_typed
 
 if TYPE_CHECKING:
     from ..explanation import Explanation
@@ -89,7 +89,9 @@ def command(
             design=design, n_samples=n_samples, rtol=rtol, max_samples=max_samples, confidence=confidence, seed=seed,
         )  # fmt: skip
     if out is None:
-        click.echo(str(e))
+        # slopes, then a blank line and how they were made, which may advise; names of features stay as they are
+        slopes, blank, how = str(e).rpartition("\n\n")
+        click.echo(slopes + blank + as_typed(how, click.get_current_context().command))
         return
     e.save(out)
     still = len(e) - int(e.converged.sum())
