@@ -183,6 +183,10 @@ class TestCommand:
         done = self.run("smoothgrad", "--draws", "1000", "--gradient-bound", "2", "--sigma", "0.5", "--json")
         assert json.loads(done.output)["n_samples"] == 1_000
 
+    def test_help_names_all_that_a_plan_needs(self):
+        said = "".join(self.run("--help").output.split())  # lines end at hyphens too
+        assert "or--sigma,--gradient-lipschitzand--features." in said
+
     def test_complains_without_a_traceback(self):
         done = self.run("stein", "--eps", "0.05")
         assert done.exit_code == 2

@@ -39,7 +39,8 @@ def command(
 ) -> None:
     """How many iid draws guarantee an error of METHOD: smoothgrad, stein or clime, before any is made.
 
-    stein and clime need --range and --features; smoothgrad needs --gradient-bound or --gradient-lipschitz, and --sigma.
+    stein and clime need --range and --features; smoothgrad needs --sigma and --gradient-bound, or --sigma,
+    --gradient-lipschitz and --features.
     """
     from ..guarantees import plan
 
