@@ -291,7 +291,7 @@ def _seconds(run: Callable[[], Any]) -> float:
 def _forecast(evaluations: int, seconds: float, say: Callable[[str], None]) -> None:
     if (expected := evaluations * seconds) >= LONG:
         about = f"{expected:.0f} seconds" if expected < 120 else f"{expected / 60:.0f} minutes"
-        say(f"{evaluations:,} model evaluations, {about} or more; fewer rows, repeats, draws or methods take less")
+        say(f"{evaluations:,} model evaluations, about {about}; fewer rows, repeats, draws or methods take less")
 
 
 def _referee(needs: str, field: Iterable[Pair]) -> str:

@@ -281,7 +281,7 @@ class Explanation:
     def __repr__(self) -> str:
         """One line: method, shape, draws."""
         r, d = self.values.shape
-        drawn = "" if self.is_exact else f", {self.design} draws"
+        drawn = "" if self.is_exact or self.design == self.method else f", {self.design} draws"
         note = f"; {self.note}" if self.note else ""
         return f"<Explanation of {self.output_name!r}: {r} × {d} slopes, {self.method}{drawn}{note}>"
 

@@ -601,3 +601,18 @@ def test_spacing_is_that_of_the_largest_row():
     assert abs(e.values[0, 0] - 1.0) < 0.02
     with pytest.raises(errors.InvalidArgument, match="apart at row 1: steps get lost"):
         sl.explain(Rough().eval(), [[251.0], [2_000.0]], sigma=0.97, method="clime", n_samples=256)
+
+
+@pytest.mark.parametrize("method", ["auto", "clime", "differences", "stein", "lime"])
+@pytest.mark.parametrize("size", [1e-160, 1e-250, 1e-300, 1e160, 1e300])
+def test_outputs_whose_squares_are_no_numbers_are_refused(method, size):
+    """They would be said to have no error, and a radius of 0, or one that is no number."""
+    with pytest.raises(sl.errors.ModelError, match="Explain a multiple of the output"), np.errstate(all="ignore"):
+        sl.explain(lambda a: size * np.tanh(a @ [1.0, 2.0]), [0.1, 0.2], method=method, n_samples=512)
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-140, 1e140])
+def test_outputs_that_are_small_or_large_or_none_are_not(size):
+    e = sl.explain(lambda a: size * np.tanh(a @ [1.0, 2.0]), [0.1, 0.2], method="clime", n_samples=512)
+    assert (e.radius > 0).all() == (size > 0)
+    assert np.isfinite(e.radius).all()

@@ -50,10 +50,10 @@ class Robustness:
 
     def __str__(self) -> str:
         """The measure in a sentence."""
-        error = f" ± {self.standard_error:.2g}" if np.isfinite(self.standard_error) else ""
+        error = f"standard error {self.standard_error:.2g}; " if np.isfinite(self.standard_error) else ""
         lines = [
             f"The explanation of a row and of {self.neighbours} neighbours (spread {self.spread:g}) differ by at most"
-            f" {self.mean:.4g}{error} on average (L{self.norm}, {self.units}; approximate).",
+            f" {self.mean:.4g} on average ({error}L{self.norm}, {self.units}; approximate).",
             f"With {MORE_DRAWS} times the draws, shared, it is {self.population:.4g}: that part is the model.",
         ]
         if self.ceiling is not None:
