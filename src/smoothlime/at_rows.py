@@ -109,7 +109,7 @@ class Behind:
         """(1, k); where the target depends on it, it comes before all but the first batch."""
         if not self._answers:
             self._ask()
-        return self._fetched(0)
+        return self.evaluation.check_size(self._fetched(0))
 
     def ask_again(self) -> None:
         """Ask until there are two answers, and have them come to the host together."""
@@ -146,7 +146,7 @@ def ask_at_rows(job: Job, *, may_open: bool) -> AtRows:
     if behind is not None:
         return behind
     given = points if is_apart else points.copy()  # a model may write into it
-    asked = Asked(job.evaluation, points, job.evaluation.values(given, row_name))
+    asked = Asked(job.evaluation, points, job.evaluation.check_size(job.evaluation.values(given, row_name)))
     if not is_apart:
         asked.ask_again()
         asked.company = job.evaluation.check_independent(points, asked.values, _companions(job, points), row_name)

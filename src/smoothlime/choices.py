@@ -10,7 +10,6 @@ from .designs import DESIGNS, SOBOL_FEATURES
 from .errors import InvalidArgument, WrongType
 from .estimators import CLime, Differences, Estimator, Lime, SmoothGrad, Stein
 from .estimators.certified import CertifiedSmoothGrad, CertifiedValues, Certifying
-from .nets import EVEN_TOGETHER
 from .uncertainty.stopping import FIRST_LOOK
 
 METHODS: dict[str, Callable[[], Estimator]] = {
@@ -33,10 +32,6 @@ ALIGNED_SHARE = 12
 UNPAIRED_FEATURES = 16
 """Up to here curves are fitted to points of one net, of which curves of even degree take up most of what is even in a
 model; with more features they do not, and pairs z, −z do."""
-
-UNPAIRED_DRAWS = 2_048
-"""And as long as draws are fewer, or nobody knows how many will follow, where features are more than EVEN_TOGETHER:
-what jumps is then better seen by pairs, and what is smooth about as well."""
 
 NET_FEATURES = {"gradients": 10, "values": 16}
 """Where draws are not turned, eight scrambled nets are taken up to here, and pairs in orthonormal bases beyond: with
@@ -118,13 +113,10 @@ def certify_method(
     return CertifiedValues(chosen, *check_range(output_range))
 
 
-def choose_design(
-    design: str, method: Estimator, *, d: int, n: int, may_turn: bool = True, is_fixed: bool = False
-) -> str:
+def choose_design(design: str, method: Estimator, *, d: int, n: int, may_turn: bool = True) -> str:
     """The design asked for, if the method can use it; `auto` takes what measured best at this d and n.
 
-    `is_fixed` says that there will be n draws, and not up to n. `may_turn=False` leaves out draws that are turned to
-    the model, where answers must stand on the same draws.
+    `may_turn=False` leaves out draws that are turned to the model, where answers must stand on the same draws.
     """
     if design != "auto":
         if isinstance(method, Certifying) and design != "iid":
@@ -148,8 +140,7 @@ def choose_design(
     if len(method.designs) == 1:
         return method.designs[0]
     if _needs_turns(method):
-        is_long = is_fixed and n >= UNPAIRED_DRAWS and d > EVEN_TOGETHER
-        return "aligned-pairs" if method.needs == "values" and (d > UNPAIRED_FEATURES or is_long) else "aligned"
+        return "aligned-pairs" if method.needs == "values" and d > UNPAIRED_FEATURES else "aligned"
     small = "orthogonal" if "orthogonal" in method.designs and d <= BASIS_FEATURES else "antithetic"
     is_plain_fit = method.needs == "values"
     if may_turn and not (is_plain_fit and n < 2_048) and _can_align(method, d, n):

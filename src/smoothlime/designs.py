@@ -14,7 +14,7 @@ G groups, and groups are what standard errors are made of.
 | aligned-pairs | n/16 | the same, each point z followed by −z                                          |
 | differences  | 2d    | as orthogonal with r_j ~ χ_{d+2}: not normal, only for the method of the name |
 
-Where C-LIME fits aligned draws, half of them are made longer, and all are weighed (`radii`).
+Where C-LIME fits aligned draws, a third of them are made longer, and all are weighed (`radii`).
 
 The sixteen runs of one sequence are not independent: together they are the better for it. Let V(m) be the variance of
 a mean over m points of the sequence. Under a random shift the variance between runs, divided by their number, estimates

@@ -296,7 +296,7 @@ def _budget(
 
     Too few draws are an error that names the fewest.
     """
-    name = choose_design(design, method, d=d, n=asked or cap, may_turn=may_turn, is_fixed=asked is not None)
+    name = choose_design(design, method, d=d, n=asked or cap, may_turn=may_turn)
     chosen = DESIGNS[name]
     fewest = method.fewest(d, is_paired=chosen.is_paired)
     if asked is not None:

@@ -19,7 +19,7 @@ from .errors import InvalidArgument
 from .groups import Groups
 from .neighbourhood import Factor, Neighbourhood
 from .normals import GENERATOR
-from .radii import lengthened
+from .radii import SHARE, lengthened
 from .uncertainty.jackknife import t_quantile
 
 if TYPE_CHECKING:
@@ -171,8 +171,8 @@ class Explanation:
         """The points (n, d) that were evaluated around a row, drawn again from the seed.
 
         Normal ones, but those of `differences`, whose lengths are of χ with two degrees of freedom more, and those that
-        C-LIME aligns, of which half are: a share `provenance.longer`, s. Each then counts by 1/(1 − s + s‖z‖²/d), d the
-        number of features that are perturbed and z the step in units of Σ; those of `differences` by d/‖z‖².
+        C-LIME aligns, of which a third are: a share `provenance.longer`, s. Each then counts by 1/(1 − s + s‖z‖²/d), d
+        the number of features that are perturbed and z the step in units of Σ; those of `differences` by d/‖z‖².
 
         To the bit, but where draws are aligned: those are turned by matrix products, whose last digit depends on the
         shape of the batch.
@@ -187,10 +187,10 @@ class Explanation:
         if self.groups is None or np.isnan(self.x[row, self.factor.free]).any():
             msg = "this explanation combines different draws or rows and has no perturbations of its own; ask its parts"
             raise InvalidArgument(msg)
-        if self.provenance.generator != GENERATOR:
+        if self.provenance.generator != GENERATOR or self.provenance.longer not in (0.0, SHARE):
             msg = (
-                f"this explanation was drawn by a generator of an earlier version ({self.provenance.generator}), which"
-                f" is not part of this one: its points cannot be made again. Explain the rows once more"
+                f"this explanation was drawn by an earlier version ({self.provenance.generator}, a share of"
+                f" {self.provenance.longer:g} longer), and its points cannot be made again. Explain the rows once more"
             )
             raise InvalidArgument(msg)
         factor = self.factor
@@ -198,7 +198,7 @@ class Explanation:
         key = None if keys is None else int(keys[row])
         z = DESIGNS[self.design].stream(len(factor.free), self.seed, key).take(int(self.n_samples[row]))
         if self.provenance.longer:
-            z, _ = lengthened(z, self.provenance.longer)
+            z, _ = lengthened(z)
         steps = factor.steps(z)[None].astype(self.provenance.dtype)
         if self.directions is not None:
             turns = Turns.onto(self.directions[row : row + 1]).of_steps(factor, self.provenance.dtype)

@@ -19,8 +19,6 @@ from ._types import Array, Indices
 from ._version import versions
 from .alignment import DIRECTIONS
 from .designs import Chunk
-from .errors import ModelError
-from .estimators import Estimate
 from .estimators.certified import CertifiedSmoothGrad, CertifiedValues, Certifying
 from .explanation import Explanation, Provenance, columns
 from .gradient_path import Summed, add_draws, empty_sums
@@ -32,9 +30,6 @@ from .models import Target
 from .models.base import is_out_of_memory
 from .models.gradient_sums import GradientSums
 from .sources import Source
-
-SQUARED = 1e-150, 1e150
-"""Numbers whose squares are numbers, too: errors are made of squares."""
 
 STATE_BYTES = 2**28
 """Size of the sums held at once; more rows than fit are explained panel by panel."""
@@ -239,7 +234,6 @@ def _look(job: Job, state: Any, n: int, source: Source, t: int) -> Look:
     """Estimates after n draws, with the error bound that holds over all planned looks."""
     sizes = job.layout(n).sizes(n)
     estimate = source.turned(job.finish(state, n), t)
-    _check_scale(estimate, is_from_values=job.method.needs == "values")
     miss, radius = job.stopping.miss, None
     if isinstance(job.method, Certifying):
         estimate, radius = job.method.certify(state, estimate, job.factor, n, miss)
@@ -251,23 +245,8 @@ def _look(job: Job, state: Any, n: int, source: Source, t: int) -> Look:
     radius, size = measured.radius if radius is None else radius, measured.size
     stopping, spread = job.stopping, estimate.spread
     tolerance = stopping.tolerance(size, radius, spread)
-    is_reached = stopping.is_reached(n, size, radius, spread)
+    is_reached = stopping.is_reached(n, size, radius, spread, longer=job.longer)
     return Look(n, estimate, groups, on_host(estimate.values), radius, measured.fidelity, tolerance, is_reached)
-
-
-def _check_scale(estimate: Estimate, *, is_from_values: bool) -> None:
-    """Refuse outputs so small that they would be said to have no error, and so large that it would be no number."""
-    least, largest = SQUARED
-    spread = np.asarray(estimate.spread)
-    is_lost = ~(spread <= largest) | ((spread > 0) & (spread < least))
-    if is_from_values and (spread == 0).any():  # constant, or less than the smallest square
-        is_lost |= (spread == 0) & on_host(estimate.values).any(axis=1)
-    if is_lost.any():
-        msg = (
-            f"the model's outputs vary by {spread[is_lost][0]:.2g} around a row. Errors are made of squares of them,"
-            f" which are no numbers below {least:g} or above {largest:g}. Explain a multiple of the output"
-        )
-        raise ModelError(msg)
 
 
 def _still_to_draw(job: Job, look: Look, rows: Indices, t: int) -> int:

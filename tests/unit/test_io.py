@@ -165,7 +165,7 @@ class TestEarlierDraws:
     def test_cannot_be_made_again(self, tmp_path):
         e, old = self.loaded(tmp_path, "iid")
         np.testing.assert_array_equal(old.interval(), e.interval())
-        with pytest.raises(sl.errors.InvalidArgument, match=r"earlier version \(PCG64\).*Explain the rows once more"):
+        with pytest.raises(sl.errors.InvalidArgument, match=r"earlier version \(PCG64,.*Explain the rows once more"):
             old.perturbations()
         with pytest.warns(sl.errors.ErrorsAdded):
             assert (old - e).groups is None
@@ -203,7 +203,7 @@ class TestFormats:
         text = odd_numbers().to_json()
         assert text.isascii()
         plain = json.loads(text, parse_constant=refuse)
-        assert (plain["format"], plain["version"]) == ("smoothlime explanation", 3)
+        assert (plain["format"], plain["version"]) == ("smoothlime explanation", 4)
         assert plain["arrays"]["smoothed"] == ["NaN", "Infinity", "-Infinity", -0.0]
 
     def test_parquet_is_a_table_that_others_can_read(self, tmp_path, assert_same):
@@ -222,7 +222,7 @@ class TestFormats:
                 np.testing.assert_array_equal(np.stack(list(table[name])), getattr(e, name))
             assert list(table["row_outputs"]) == ["output"] * 4
         header = json.loads(pyarrow.parquet.read_schema(tmp_path / "e.parquet").metadata[b"smoothlime"])
-        assert (header["format"], header["version"]) == ("smoothlime explanation", 3)
+        assert (header["format"], header["version"]) == ("smoothlime explanation", 4)
         assert header["provenance"]["seed"] == 0
 
     @pytest.mark.parametrize(("suffix", "other"), [SUFFIXES, SUFFIXES[::-1]])

@@ -35,9 +35,13 @@ def test_a_model_that_has_not_moved_is_not_believed_at_once():
     nothing = np.zeros(1)
     assert not rule.is_reached(256, nothing, nothing, nothing).any()
     assert rule.is_reached(4_096, nothing, nothing, nothing).all()
-    e = sl.explain(lambda a: np.zeros(len(a)), X, method="clime")
-    assert (e.n_samples == 4_096).all()
-    assert e.converged.all()
+    # of longer draws, which see less of what lies close to x, as many must be normal ones
+    assert not rule.is_reached(4_096, nothing, nothing, nothing, longer=1 / 3).any()
+    assert rule.is_reached(8_192, nothing, nothing, nothing, longer=1 / 3).all()
+    for design, n in (("iid", 4_096), ("auto", 8_192)):
+        e = sl.explain(lambda a: np.zeros(len(a)), X, method="clime", design=design)
+        assert (e.n_samples == n).all()
+        assert e.converged.all()
 
 
 def test_the_forecast_follows_the_root_of_n():
@@ -48,11 +52,11 @@ def test_the_forecast_follows_the_root_of_n():
 
 @pytest.mark.parametrize("method", ["smoothgrad", "clime", "stein", "differences"])
 def test_rows_stop_on_their_own_and_keep_their_promise(method):
-    e = sl.explain(F, X, method=method, sigma=0.6, rtol=0.02)
+    e = sl.explain(F, X, method=method, sigma=0.6, rtol=0.015)
     assert e.converged.all()
     assert len(set(e.n_samples.tolist())) > 1
     size = np.linalg.norm(e.standardised, axis=1)
-    assert (e.radius <= np.maximum(0.02 * size, 0.01 * np.sqrt(size**2 + 1))).all()
+    assert (e.radius <= np.maximum(0.015 * size, 0.01 * np.sqrt(size**2 + 1))).all()
     truth = F.slopes(X, sl.Neighbourhood(0.6))
     assert (np.linalg.norm((e.values - truth) * 0.6, axis=1) <= e.radius).all()
 

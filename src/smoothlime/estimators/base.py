@@ -118,7 +118,7 @@ class Estimate:
     variance: Array
     """(r,) variance of the model over the neighbourhood, NaN likewise"""
     spread: Array
-    """(r,) standard deviation of the model over the points that were evaluated: the scale of its slopes"""
+    """(r,) standard deviation of the model nearby: the scale of its slopes"""
     selected: Array | None = None
     """(r, d) share of the fits without one group that kept each feature; None where features are not selected"""
     carriers: Array | None = None
@@ -141,7 +141,6 @@ class Estimate:
             values=np.where(chosen, other.values[:, :d], self.values[:, :d]),
             pseudo=np.where(chosen[:, :, None], other.pseudo[:, :, :d], self.pseudo[:, :, :d]),
             resolution=np.where(chosen, other.resolution[:, :d], self.resolution[:, :d]),
-            smoothed=np.where(rows, other.smoothed, self.smoothed),
             variance=np.where(rows, other.variance, self.variance),
         )
 

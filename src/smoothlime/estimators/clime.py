@@ -19,7 +19,7 @@ class CLime:
 
     $$ (\hat\Sigma + \lambda I)^{-1}\,\widehat{\mathrm{Cov}}(a, f(a)) $$
 
-    Needs predictions only, and is right for discontinuous models too. Of aligned draws half are made longer
+    Needs predictions only, and is right for discontinuous models too. Of aligned draws a third are made longer
     than those from the neighbourhood, and all are weighed in turn: the same limit, and mostly less noise.
 
     Parameters

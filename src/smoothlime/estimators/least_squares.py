@@ -187,7 +187,7 @@ def over_neighbourhood(sums: Sums, sizes: Array, fitted: Fitted) -> Estimate:
     assert weights is not None
     n, g, terms = sizes.sum(), len(sizes), fitted.scaled.shape[1]
     total = weights.total[:, :g].sum(axis=1)
-    mean, off = weights.first[:, :g].sum(axis=1) / total, sums.total[:, :g].sum(axis=1) / total[:, None]
+    mean = weights.first[:, :g].sum(axis=1) / total
     variance = np.maximum(weights.second / total - mean**2, 0.0)
     residual = variance - fitted.explained
     residual = np.where(residual > ROUNDING * variance, residual, 0.0)
@@ -195,8 +195,7 @@ def over_neighbourhood(sums: Sums, sizes: Array, fitted: Fitted) -> Estimate:
         values=fitted.slopes,
         pseudo=pseudo_values(fitted.slopes, fitted.slopes_without, sizes),
         resolution=np.broadcast_to(np.sqrt(residual)[:, None] / n, fitted.slopes.shape),
-        # the intercept: what the fit explains is known to have mean 0, and its mean over these draws is taken off
-        smoothed=sums.values.pivot + mean - (fitted.scaled * off).sum(axis=1),
+        smoothed=sums.values.pivot + mean,  # not the intercept, which is off by what many terms follow too closely
         variance=(fitted.scaled**2).sum(axis=1) + residual * n / (n - 1 - terms),
         spread=np.sqrt(variance * n / (n - 1)),
         carriers=sums.values.carriers(sizes),

@@ -22,6 +22,9 @@ BATCH_BYTES = 2**20
 MOST_POINTS = 2**16
 """Points per model call however few their features, where BATCH_BYTES are what a call is best given."""
 
+SQUARED = 1e-150, 1e150
+"""Numbers whose squares are numbers, too: errors are made of squares."""
+
 SAME_ANSWER, FEW_DIGITS = 0.01, 16.0
 """Share of the largest output, and multiple of a number type's spacing, up to which two answers are rounded ones."""
 
@@ -108,6 +111,18 @@ class Evaluation:
             )
             raise ModelError(msg)
         return len(given)
+
+    @staticmethod
+    def check_size(values: Array) -> Array:
+        """The same values, unless all are so small that errors would be 0, or any so large that they would be none."""
+        largest, (least, most) = float(np.abs(values).max()), SQUARED
+        if 0 < largest < least or largest > most:
+            msg = (
+                f"the model's outputs go up to {largest:.2g}. Errors are made of squares, which are no numbers for"
+                f" outputs below {least:g} or above {most:g}. Explain a multiple of the output"
+            )
+            raise ModelError(msg)
+        return values
 
     def check_same(self, values: Array, again: Array, where: Where) -> None:
         """Complain about a row for which there are two answers."""

@@ -236,7 +236,7 @@ def ours(question: Question, method: str, name: str) -> Method:
 
     d = len(question.feature_names)
     estimator = choose_method(method, has_gradients=True, d=d)
-    design = choose_design("auto", estimator, d=d, n=question.n_samples, is_fixed=True)
+    design = choose_design("auto", estimator, d=d, n=question.n_samples)
     size = pilot_size(estimator.needs, d, question.n_samples)
     pilot = f" and a pilot of {size} points" if DESIGNS[design].is_aligned else ""
     settings = (

@@ -17,8 +17,8 @@ FIRST_LOOK = 256
 """Draws before the first look. A model whose gradient lives in 2% of the draws is missed by 28% of runs at 64."""
 
 BELIEVED_CONSTANT = 4_096
-"""Draws before a model that has not changed at all is taken for constant. Of 256 draws, 0.6% of runs see nothing of a
-model that lives in 2% of the neighbourhood, and their error bars are zero."""
+"""Normal draws before a model that has not changed at all is taken for constant. Of 256 draws, 0.6% of runs see nothing
+of a model that lives in 2% of the neighbourhood, and their error bars are zero."""
 
 AUTOMATIC_ATOL = 0.01
 """Absolute tolerance, as a share of the model's standard deviation over the neighbourhood."""
@@ -44,9 +44,10 @@ class Stopping:
         absolute = AUTOMATIC_ATOL * spread if self.atol is None else np.full(len(size), self.atol)
         return np.maximum(absolute, self.rtol * (size - radius))
 
-    def is_reached(self, n: int, size: Array, radius: Array, spread: Array) -> Flags:
-        """Whether each row's error bound (r,) after n draws is within its tolerance."""
-        is_believed = (spread > 0) | (n >= min(BELIEVED_CONSTANT, self.looks[-1]))
+    def is_reached(self, n: int, size: Array, radius: Array, spread: Array, *, longer: float = 0.0) -> Flags:
+        """Whether each row's error bound (r,) after n draws, a share of them longer, is within its tolerance."""
+        normal = (1 - longer) * n  # longer draws may miss what lies close to x
+        is_believed = (spread > 0) | (normal >= BELIEVED_CONSTANT) | (n >= self.looks[-1])
         return np.asarray((radius <= self.tolerance(size, radius, spread)) & is_believed)
 
     def forecast(self, n: int, radius: Array, tolerance: Array) -> Array:
