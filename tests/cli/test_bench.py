@@ -1,6 +1,5 @@
 """`smoothlime bench`: which method and design suit one's own model."""
 
-import importlib
 import json
 import os
 import re
@@ -188,20 +187,8 @@ def test_a_picture_is_whole_or_not_there(folder, monkeypatch):
     assert not list(folder.glob(".smoothlime-*"))
 
 
-def hide(monkeypatch, library):
-    """As if a library were not installed."""
-    usual = importlib.import_module
-
-    def find(name, *more):
-        if name.partition(".")[0] == library:
-            raise ModuleNotFoundError(f"No module named {library!r}", name=library)
-        return usual(name, *more)
-
-    monkeypatch.setattr(importlib, "import_module", find)
-
-
-def test_what_draws_the_picture_is_asked_for_before_the_work(folder, monkeypatch):
-    hide(monkeypatch, "matplotlib")
+def test_what_draws_the_picture_is_asked_for_before_the_work(folder, hide, monkeypatch):
+    hide("matplotlib")
     monkeypatch.setattr("smoothlime.benchmark.benchmark", lambda *_, **__: pytest.fail("the work was begun"))
     done = bench(folder, "curved", *SMALL, "--plot", str(folder / "errors.svg"))
     assert done.exit_code == 2, done.output

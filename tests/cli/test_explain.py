@@ -1,6 +1,5 @@
 """`smoothlime explain`: tables in, explanations out."""
 
-import importlib
 import subprocess
 import sys
 
@@ -554,20 +553,8 @@ def test_a_program_without_a_console_explains_too(folder):
     assert "debt" in done.stdout
 
 
-def hide(monkeypatch, library):
-    """As if a library were not installed."""
-    usual = importlib.import_module
-
-    def find(name, *more):
-        if name.partition(".")[0] == library:
-            raise ModuleNotFoundError(f"No module named {library!r}", name=library)
-        return usual(name, *more)
-
-    monkeypatch.setattr(importlib, "import_module", find)
-
-
-def test_what_writes_the_file_is_asked_for_before_the_work(folder, monkeypatch):
-    hide(monkeypatch, "pyarrow")
+def test_what_writes_the_file_is_asked_for_before_the_work(folder, hide, monkeypatch):
+    hide("pyarrow")
     monkeypatch.setattr(
         sys.modules["smoothlime.explain"], "explain", lambda *_, **__: pytest.fail("the work was begun")
     )
