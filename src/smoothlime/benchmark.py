@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from ._progress import Progress
-from ._types import Array, Points
+from ._types import Array
 from ._validate import check_count
 from ._version import versions
 from .contenders import METHODS, LeftOut, Pair, needs_of, pairs, settings_of, usable, with_enough_draws
 from .errors import InvalidArgument, NoClosedForm, TooFewDraws
-from .explain import explain, prepare
-from .explanation import Explanation, around
+from .explain import prepare
 from .job import Job
 from .models import Differentiable
 from .settings import Settings
+from .timing import ROUNDS, Cost, Subject, bare_seconds, costs_of, speed
 
 DRAWS = (64, 128, 256, 512, 1_024, 2_048, 4_096)
 LARGER = 16
 """The run that errors are measured against has so many times the most draws."""
 
-TIMED, ROUNDS = 1_024, 3
-"""Draws of the calls that are timed, and how often each is; the fastest counts, as other programs only slow it down."""
+TIMED = 1_024
+"""Draws of the calls that are timed."""
 
-QUICK, LONG = 0.5, 30.0
-"""Seconds that a call for the forecast should take at most, and those beyond which it is given."""
+LONG = 30.0
+"""Seconds beyond which a forecast is given."""
 
 SURE, NOTICED = 5.0, 0.01
 """Slopes from gradients and from predictions differ where that is so many times what chance makes of it, and so much of
@@ -110,29 +108,6 @@ class _Truth:
     about: Reference
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Subject:
-    """The model and the rows, as `explain` takes them and as they are after all checks."""
-
-    model: Any
-    X: Any
-    question: dict[str, Any]
-    job: Job
-    weights: Array
-    """(r, k) of the outputs that are explained"""
-    output: str
-
-    def explain(self, **settings: Any) -> Explanation:
-        return explain(self.model, self.X, **self.question, **{"progress": False, **settings})
-
-    def points(self, n: int) -> tuple[Points, Points]:
-        """Points (n, d) around the rows, in the model's own type, and weights (n, k) of its outputs there."""
-        rows = np.arange(n) % len(self.job.rows)
-        z = np.random.default_rng(self.job.seed).standard_normal((n, 1, len(self.job.factor.free)))
-        at = around(self.job.rows[rows], self.job.factor.free, self.job.factor.steps(z), self.job.dtype)
-        return at[:, 0], self.weights[rows].astype(self.job.dtype)
-
-
 def benchmark(
     model: Any,
     X: Any,
@@ -185,7 +160,7 @@ def benchmark(
     larger, timing = LARGER * counts[-1], (2 * ROUNDS + 1) * TIMED
     drawn = sum(len(seeds) * sum(enough) + timing for enough in field.values())
     total = len(subject.job.rows) * (drawn + len(needs) * larger)
-    _forecast(total, max(_speed(subject, each) for each in needs), say)
+    _forecast(total, max(speed(subject, each) for each in needs), say)
     with Progress(progress, total, label="measuring") as watch:
         truths = _truths(subject, {each: _referee(each, field) for each in needs}, larger, watch)
         curves = {
@@ -193,12 +168,12 @@ def benchmark(
             for pair, enough in field.items()
         }
         left_out += _unlucky(curves, counts[-1])
-        costs = _costs(subject, {pair: max(TIMED, curve[0][0]) for pair, curve in curves.items() if curve}, watch)
+        costs = costs_of(subject, {pair: max(TIMED, curve[0][0]) for pair, curve in curves.items() if curve}, watch)
     found = [_contender(pair, curves[pair], cost) for pair, cost in costs.items()]
     references = tuple(truth.about for truth in truths.values())
     return Benchmark(
         contenders=(*_closed_forms(references[:1]), *sorted(found, key=lambda each: each.errors[-1])),
-        left_out=left_out, references=references, bare_seconds=_bare_seconds(costs), draws=counts,
+        left_out=left_out, references=references, bare_seconds=bare_seconds(costs), draws=counts,
         output=subject.output, rows=len(subject.job.rows), features=d, repeats=len(seeds), seed=seed,
         versions=versions(), apart=_apart(truths),
     )  # fmt: skip
@@ -221,18 +196,18 @@ def crossing(evaluations: Sequence[int], errors: Sequence[float], target: float)
     return None
 
 
-def _take_up(model: Any, X: Any, question: dict[str, Any], seed: int) -> _Subject:
+def _take_up(model: Any, X: Any, question: dict[str, Any], seed: int) -> Subject:
     """Every argument checked, before the first draw."""
     job = _prepare(model, X, question, "clime", seed)
     target = job.resolve(question["target"])
-    return _Subject(model, X, question, job, target.weights[:, 0], target.names[0])
+    return Subject(model, X, question, job, target.weights[:, 0], target.names[0])
 
 
 def _prepare(model: Any, X: Any, question: dict[str, Any], method: str, seed: int) -> Job:
     return prepare(model, X, Settings(max_samples=10**9, seed=seed), **question, method=METHODS[method])
 
 
-def _tried(methods: Sequence[str], subject: _Subject) -> list[str]:
+def _tried(methods: Sequence[str], subject: Subject) -> list[str]:
     """Methods that the model allows, of those asked for."""
     names = usable(methods, has_gradients=isinstance(subject.job.evaluation.model, Differentiable))
     if "controlled" in names and not _has_control(subject, is_asked_for="controlled" in methods):
@@ -240,7 +215,7 @@ def _tried(methods: Sequence[str], subject: _Subject) -> list[str]:
     return names
 
 
-def _has_control(subject: _Subject, *, is_asked_for: bool) -> bool:
+def _has_control(subject: Subject, *, is_asked_for: bool) -> bool:
     """Whether the model is a classifier with an exact margin; where that was asked for, an error says why not."""
     try:
         _prepare(subject.model, subject.X, subject.question, "controlled", subject.job.seed)
@@ -250,42 +225,6 @@ def _has_control(subject: _Subject, *, is_asked_for: bool) -> bool:
             raise NoClosedForm(msg) from err
         return False
     return True
-
-
-def _speed(subject: _Subject, needs: str) -> float:
-    """Seconds per point that the model itself takes, by calls of ever more points while they are quick."""
-    each = float("inf")
-    for n in (1, 16, 256):
-        run = _bare_run(subject, needs, n)
-        run()  # libraries load and compile outside the clock
-        seconds = min(_seconds(run) for _ in range(ROUNDS))
-        each = min(each, seconds / n)
-        if seconds > QUICK:  # a slow model would keep the forecast waiting
-            break
-    return each
-
-
-def _bare_run(subject: _Subject, needs: str, n: int) -> Callable[[], None]:
-    """The model alone at n points, batch by batch; one batch is made beforehand and asked about again and again."""
-    model: Any = subject.job.evaluation.model
-    size = min(n, subject.job.evaluation.batch_size)
-    points, weights = subject.points(size)
-
-    def run() -> None:
-        for start in range(0, n, size):
-            part = slice(0, min(size, n - start))
-            if needs == "gradients":
-                model.values_and_gradients(points[part], weights[part])
-            else:
-                model.values(points[part].copy())  # a model may write into its points
-
-    return run
-
-
-def _seconds(run: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
 
 
 def _forecast(evaluations: int, seconds: float, say: Callable[[str], None]) -> None:
@@ -301,7 +240,7 @@ def _referee(needs: str, field: Iterable[Pair]) -> str:
     return "controlled" if any(method == "controlled" for method, _ in field) else "differences"
 
 
-def _truths(subject: _Subject, referees: dict[str, str], larger: int, watch: Progress) -> dict[str, _Truth]:
+def _truths(subject: Subject, referees: dict[str, str], larger: int, watch: Progress) -> dict[str, _Truth]:
     """What to measure errors against, by what is needed of the model: exact, or one larger run."""
     found = {}
     try:
@@ -337,7 +276,7 @@ def _apart(truths: Mapping[str, _Truth]) -> float | None:
 
 
 def _curve(
-    subject: _Subject, pair: Pair, truth: Array, counts: Sequence[int], seeds: range, watch: Progress
+    subject: Subject, pair: Pair, truth: Array, counts: Sequence[int], seeds: range, watch: Progress
 ) -> Iterator[tuple[int, int, float]]:
     """Draws, evaluations per row and the error there, for each number of draws."""
     length = np.linalg.norm(truth, axis=1)
@@ -363,34 +302,7 @@ def _unlucky(curves: Mapping[Pair, Sequence[Any]], most: int) -> tuple[LeftOut, 
     return tuple(LeftOut(*pair, most + 1) for pair, curve in curves.items() if not curve)
 
 
-@dataclass(frozen=True, slots=True)
-class _Cost:
-    """Seconds per evaluation: of whole calls, and of the bare model."""
-
-    whole: float
-    bare: float
-
-
-def _costs(subject: _Subject, draws: dict[Pair, int], watch: Progress) -> dict[Pair, _Cost]:
-    """Whole calls and the bare model, timed in turn."""
-    calls = {pair: partial(subject.explain, **settings_of(pair), n_samples=n) for pair, n in draws.items()}
-    made = {pair: int(call().n_evaluations.sum()) for pair, call in calls.items()}
-    alone = {pair: _bare_run(subject, needs_of(pair), made[pair]) for pair in calls}
-    rounds = []
-    for _ in range(ROUNDS):
-        rounds.append({pair: (_seconds(calls[pair]), _seconds(alone[pair])) for pair in calls})
-        watch.advance(2 * sum(made.values()))
-    fastest = {pair: [min(times) for times in zip(*(each[pair] for each in rounds), strict=True)] for pair in calls}
-    return {pair: _Cost(whole / made[pair], bare / made[pair]) for pair, (whole, bare) in fastest.items()}
-
-
-def _bare_seconds(costs: dict[Pair, _Cost]) -> dict[str, float]:
-    """Of the bare model per point, by what is needed of it."""
-    needs = sorted({needs_of(pair) for pair in costs})
-    return {each: min(cost.bare for pair, cost in costs.items() if needs_of(pair) == each) for each in needs}
-
-
-def _contender(pair: Pair, curve: Sequence[tuple[int, int, float]], cost: _Cost) -> Contender:
+def _contender(pair: Pair, curve: Sequence[tuple[int, int, float]], cost: Cost) -> Contender:
     draws, evaluations, errors = zip(*curve, strict=True)
     return Contender(*pair, needs_of(pair), draws, evaluations, errors, cost.whole, cost.whole / cost.bare)
 

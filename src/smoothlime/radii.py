@@ -8,7 +8,7 @@ unexplained of a model, r, enters the variance of slopes as E[zzᵀr²/(1 − s 
 r grows with ‖z‖.
 
 The other way round, a model that varies close to x alone, and is flat beyond, is seen more rarely. No weight exceeds
-1/(1 − s), which bounds what is lost: it is as if 1 − s times as many draws had been made.
+1/(1 − s), which bounds what is lost: at worst independent draws are worth 1 − s times as many.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ import numpy as np
 from ._types import Array
 
 SHARE = 1 / 3
-"""Of lengths that are longer ones. With all of them, what lies close to x was hardly seen: a box of three features that
-normal draws find once in 250 times was missed by all of 4,096, and 0 ± 0 called certain."""
+"""Of lengths that are longer ones. With all of them weights would have no bound, and what lies close to x could go
+unseen by thousands of draws."""
 
 STEPS = 16
+"""In which the share grows from 0 to what it is."""
 
 
 def lengthened(z: Array, share: float = SHARE) -> tuple[Array, Array]:

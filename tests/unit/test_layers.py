@@ -42,7 +42,7 @@ LAYERS = [
         "sigma_path",
         "guarantees",
     },
-    {"testing", "io", "plots", "contenders", "benchmark"},
+    {"testing", "io", "plots", "contenders", "timing", "benchmark"},
     {"paper", "cli", "__init__", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
