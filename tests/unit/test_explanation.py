@@ -374,6 +374,9 @@ class TestShown:
 
     def test_repr_is_one_line(self):
         assert repr(explain()) == "<Explanation of 'output': 4 × 3 slopes, clime, orthogonal draws>"
+        assert (
+            repr(explain(method="differences", design="auto")) == "<Explanation of 'output': 4 × 3 slopes, differences>"
+        )
 
 
 class TestPlot:

@@ -60,7 +60,7 @@ def test_one_row_has_no_standard_error_and_repeated_rows_differ_by_their_neighbo
     assert np.isnan(one.standard_error)
     twice = sl.robustness(F, X[[0, 0]], sigma=0.5, n_samples=64)
     assert twice.per_row[0] != twice.per_row[1]
-    assert "on average" in str(twice)
+    assert f"on average (standard error {twice.standard_error:.2g}; L" in str(twice)
 
 
 def test_raw_units_with_different_scales_have_no_ceiling():
