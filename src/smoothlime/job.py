@@ -12,7 +12,7 @@ from ._types import Array, Flags, Indices, Points
 from .alignment import pilot_size
 from .at_rows import AtRows
 from .controlled import Controlled, Controls
-from .curves import Curves
+from .curves import MANY_DRAWS, Curves
 from .designs import Design, Layout, Stream
 from .estimators import Batch, Estimate, Estimator, GroupedDraws
 from .explanation import around
@@ -144,8 +144,8 @@ class Job:
         """What the estimator makes of the sums over n draws: of its first terms, where they are too few for all.
 
         Rows in which few draws carry the model's variance are too few for all in any case: curves would follow them.
-        And where draws lie evenly in all coordinates, rows that jump or bend sharply are better off without most of the
-        curves: what groups say shows it. Each output of a row is fitted as suits it best.
+        And where draws lie evenly in all coordinates, or are not many, rows that jump or bend sharply are better off
+        without most of the curves: what groups say shows it. Each output of a row is fitted as suits it best.
         """
         sizes = self.layout(n).sizes(n)
         if not self.has_curves:
@@ -156,12 +156,12 @@ class Job:
         if few == terms:
             return estimate
         assert estimate.carriers is not None
-        is_too_few = estimate.carriers < self.curves.carriers(len(sizes))
-        is_even = d <= EVEN_TOGETHER and not self.design.is_paired
-        if not (is_even or is_too_few.any()):
+        is_too_few = estimate.carriers < self.curves.carriers(len(sizes), n)
+        may_choose = not self.design.is_paired and (d <= EVEN_TOGETHER or n < MANY_DRAWS)
+        if not (may_choose or is_too_few.any()):
             return estimate
         plainer = self._finish_leading(state, sizes, few)
-        is_plain = is_too_few | (_is_surer(plainer, estimate, sizes, d) if is_even else False)
+        is_plain = is_too_few | (_is_surer(plainer, estimate, sizes, d) if may_choose else False)
         return estimate.where(is_plain, plainer, d)
 
     def _finish_leading(self, state: Any, sizes: Array, terms: int) -> Estimate:
