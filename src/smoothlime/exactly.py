@@ -151,7 +151,7 @@ def apart(form: ClosedForm, x: Array, answers: Array) -> float:
     read = form.values(x)
     if read.shape != answers.shape:
         return np.inf
-    size = max(form.size, float(np.abs(answers).max()), np.finfo(float).tiny)
+    size = max(form.size(x), float(np.abs(answers).max()), np.finfo(float).tiny)
     return float(np.abs(read - answers).max() / size)
 
 

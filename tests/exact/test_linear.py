@@ -130,6 +130,19 @@ def test_several_targets_at_once():
     np.testing.assert_allclose(e.values, 0.0, atol=1e-9)
 
 
+@pytest.mark.parametrize("model", [linear_model.LinearRegression(), linear_model.Ridge()])
+@pytest.mark.parametrize("scaler", [StandardScaler(), MinMaxScaler()])
+@pytest.mark.parametrize("sigma", [0.3, 1e-9])
+def test_a_row_whose_output_is_nothing_but_rounding_is_exact(model, scaler, sigma):
+    X, y = load_diabetes(return_X_y=True, scaled=False)
+    fitted = make_pipeline(scaler, model).fit(X, y - y.mean())
+    row = X.mean(axis=0)
+    assert abs(fitted.predict(row[None])[0]) < 1e-9  # the mean of a target without one
+    e = sl.explain(fitted, row, sigma=sigma, method="exact")
+    unit = scaler.fit(X).transform(np.eye(10)) - scaler.transform(np.zeros((1, 10)))
+    np.testing.assert_allclose(e.values[0], np.diag(unit) * fitted[-1].coef_, rtol=1e-9)
+
+
 def test_fixed_features_have_no_slope():
     model = linear_model.LogisticRegression(max_iter=5_000).fit(CANCER, SICK)
     around = sl.Neighbourhood.from_data(CANCER, 0.7, fixed=[1])

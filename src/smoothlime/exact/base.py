@@ -31,9 +31,8 @@ class ClosedForm(Protocol):
         """Whether missing values are part of the model."""
         ...
 
-    @property
-    def size(self) -> float:
-        """Size of the terms that outputs are summed from, where the model sums them in few digits."""
+    def size(self, x: Array) -> float:
+        """Least size that outputs at rows (r, d) are compared at: digits that their sum loses are no difference."""
         ...
 
     @property

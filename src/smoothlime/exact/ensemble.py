@@ -25,8 +25,7 @@ class TreesForm:
     trees: TreeEnsemble
     takes_gaps = True
 
-    @property
-    def size(self) -> float:
+    def size(self, x: Array) -> float:
         """Sum of the largest leaves: XGBoost adds up in float32, and its errors go by the terms."""
         leaves = np.abs(self.trees.value).max(axis=1)
         largest = np.maximum.reduceat(leaves, np.sort(self.trees.roots)) if self.trees.n_trees else np.zeros(1)

@@ -17,6 +17,9 @@ ROUNDING = 64 * np.finfo(float).eps
 
 UNIT = np.finfo(float).eps / 2
 
+LAST_DIGITS = 1e-8
+"""Share of its terms that a line is compared at, at least; what is allowed of that comes to some hundred roundings."""
+
 ROUNDINGS = 16
 """Of one term of c·x + b beside those of the sum: scalers multiply, divide and shift, up to five of them in a row."""
 
@@ -45,10 +48,9 @@ class LinearModel:
     """(m,) size of what the intercept was summed from, where that is more than the intercept itself"""
     takes_gaps = False
 
-    @property
-    def size(self) -> float:
-        """Nothing is lost in sums of a few terms: outputs are compared at their own size."""
-        return 0.0
+    def size(self, x: Array) -> float:
+        """A line may come to 0, of which only last digits of its terms are left; curves keep a size of their own."""
+        return LAST_DIGITS * float(self._terms(x).max()) if self.link is LINKS["identity"] else 0.0
 
     @property
     def spread(self) -> Array:
@@ -82,12 +84,16 @@ class LinearModel:
         Far from 0 a feature such as a time stamp leaves few digits to c·x + b, whatever the intercept takes away.
         """
         slope = self.link.slope(middle, tau)
-        size = np.abs(x) @ np.abs(self.coef).T + (np.abs(self.intercept) if self.terms is None else self.terms)
+        size = self._terms(x)
         one = UNIT * (x.shape[1] + ROUNDINGS)
         moved = np.abs(self.coef[:, factor.free])
         lower = np.abs(factor.lower)
         widest = np.linalg.norm(moved * lower if factor.is_diagonal else moved @ lower, axis=1)
         return ROUNDING * np.abs(slope) + self.link.off(slope, tau, one * size, one * widest)
+
+    def _terms(self, x: Array) -> Array:
+        """(r, m) size of what c·x + b is summed from."""
+        return np.abs(x) @ np.abs(self.coef).T + (np.abs(self.intercept) if self.terms is None else self.terms)
 
 
 def read_linear(estimator: Any, ask: str) -> LinearModel | None:
