@@ -62,9 +62,11 @@ def read_trees(model: Any, output: str = "probability") -> TreeEnsemble | None:
     elif output != "margin":
         usual = ask_usual(rows)
         if usual.shape != raw.shape or not np.allclose(usual, raw, rtol=1e-5, atol=1e-6 * np.abs(raw).max()):
+            # regressors are asked for what they predict, whatever `output` says
+            way = "Explain the sum with output='margin', or use" if hasattr(model, "predict_proba") else "Use"
             msg = (
                 f"the {name} turns the sum of its trees into its output by a curve, and what comes out has no closed"
-                f" form. Explain the sum with output='margin', or use method='clime'"
+                f" form. {way} method='clime'"
             )
             raise NoClosedForm(msg)
     return trees
