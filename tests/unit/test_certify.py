@@ -287,6 +287,29 @@ def test_bad_certificates_say_what_is_missing(arguments, kind, message):
         sl.certify(known.Probit([3.0, 1.0]), [[0.0, 0.0]], **arguments)
 
 
+def test_a_full_covariance_counts_distances_as_no_single_feature_does():
+    """One deviation of one of two features that move together is seven of the neighbourhood."""
+    covariance = np.array([[1.0, 0.99], [0.99, 1.0]])
+    certificate = sl.certify(None, [[0.0, 0.0]], sigma=sl.Neighbourhood(covariance=covariance), output_range=(0, 1))
+    step = np.array([0.1, 0.0])
+    distance = np.sqrt(step @ np.linalg.solve(covariance, step))
+    lower = np.linalg.cholesky(covariance)
+    across = np.linalg.solve(lower, step) / distance
+
+    def slopes(row):  # of 1{|v·z| > 1} around the middle of the step: the model that moves most
+        at = across @ np.linalg.solve(lower, row - step / 2)
+        return np.linalg.solve(lower.T, across * (norm.pdf(at - 1) - norm.pdf(at + 1)))
+
+    moved = np.linalg.norm(slopes(step) - slopes(np.zeros(2)))
+    assert 0.1 * certificate.lipschitz[0] < moved <= certificate.bound(distance)[0]
+    said = str(certificate)
+    assert "per unit of Mahalanobis distance that its row moves" in said
+    assert "At a tenth of that distance: at most 0.4835." in said
+    assert "standard deviation" not in said
+    alone = sl.certify(None, [[0.0, 0.0]], sigma=sl.Neighbourhood(covariance=np.eye(2)), output_range=(0, 1))
+    assert "per neighbourhood standard deviation that its row moves" in str(alone)
+
+
 def test_distances_and_changes_are_not_negative():
     certificate = sl.certify(None, [[0.0]], sigma=1.0, output_range=(0, 1))
     with pytest.raises(errors.InvalidArgument, match="distance must be >= 0"):

@@ -89,7 +89,10 @@ class Certificate:
     """Unit of distance and slopes in raw units; 1 in standardised ones"""
 
     def bound(self, distance: Any) -> Array:
-        """(r,) largest change of the explanation of each row when it moves by `distance`."""
+        """(r,) largest change of the explanation of each row when it moves by `distance`.
+
+        √(sᵀΣ⁻¹s) for a step s of the features that are perturbed, or its Euclidean length in raw units.
+        """
         rho = np.minimum(self._by_row(distance, "distance") / self.sigma, FARTHEST)
         if not (rho >= 0).all():
             msg = f"distance must be >= 0; got {distance!r}"
@@ -129,8 +132,10 @@ class Certificate:
         """The promise in a sentence, and what it rests on."""
         worst = float(self.lipschitz.max())
         surely = "always" if self.confidence == 1 else f"with {self.confidence:.4g} confidence for each row"
+        is_full = self.factor > 1  # of correlated features one may move by its own deviation, and the row by many
+        unit = "unit of Mahalanobis distance" if is_full else "neighbourhood standard deviation"
         how = (
-            "per neighbourhood standard deviation that its row moves"
+            f"per {unit} that its row moves"
             if self.units == "standardised"
             else "per unit of Euclidean distance that its row moves, in raw slopes"
         )
@@ -138,7 +143,8 @@ class Certificate:
         promise = f"An explanation changes by at most {worst:.4g} {how}{noise}"
         lines = [f"{promise} ({surely}; {self.guarantee}, from {self.kind})."]
         near = self.bound(0.1 * self.sigma)
-        lines.append(f"At a tenth of a standard deviation: at most {float(near.max()):.4g}.")
+        where = "that distance" if is_full else "a standard deviation"
+        lines.append(f"At a tenth of {where}: at most {float(near.max()):.4g}.")
         lines.append(f"Assumes {self.assumes}.")
         if self.paper_lipschitz is not None and self.paper_lipschitz < worst:  # else the range promises more than it
             lines.append(f"The paper's constant, {self.paper_lipschitz:.4g}, is too small and can be exceeded.")
