@@ -267,6 +267,12 @@ def test_what_cannot_be_bounded_is_named():
         sl.gradient_bound(torch.nn.Sequential(torch.nn.Linear(2, 2), Own(), torch.nn.Linear(2, 1)))
     with pytest.raises(WrongType, match="slope of a LayerNorm layer is not known"):
         sl.gradient_bound(torch.nn.Sequential(torch.nn.LayerNorm(2), torch.nn.Linear(2, 1)))
+    with pytest.raises(WrongType, match="a Own of its own making"):
+        sl.gradient_bound(Own())  # whatever it holds, a linear layer is not what it lacks
+    with pytest.raises(WrongType, match="slope of a Conv1d layer is not known"):
+        sl.gradient_bound(torch.nn.Sequential(torch.nn.Conv1d(1, 1, 2), torch.nn.Flatten()))
+    with pytest.raises(WrongType, match="no linear layer to bound"):
+        sl.gradient_bound(torch.nn.Sequential(torch.nn.ReLU()))
     with pytest.raises(WrongType, match="no bound is known for a RandomForestClassifier"):
         sl.gradient_bound(RandomForestClassifier(2).fit(X, Y))
     with pytest.raises(WrongType, match="a PoissonRegressor has coefficients, but its output"):

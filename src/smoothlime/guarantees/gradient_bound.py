@@ -216,6 +216,8 @@ def _bound(module: Any, *, is_probability: bool) -> float:
     """Product of what each layer lengthens a vector by; one output sees less of the last."""
     layers = _layers(module)
     if not any(_is_torchs(layer, "Linear") for layer in layers):
+        for layer in layers:
+            _slope(layer, 1.0)  # one that is not known may hold what seems to be missing: it is named instead
         msg = "the network has no linear layer to bound"
         raise WrongType(msg)
     finest = min(float(np.finfo(str(each.dtype).removeprefix("torch.")).eps) for each in module.parameters())
