@@ -438,6 +438,24 @@ class TestEstimators:
         with pytest.raises(NoGradients, match="smoothgrad needs gradients; a RandomForestClassifier gives only values"):
             sl.explain(forest, POINTS, method="smoothgrad", target=0)
 
+    @pytest.mark.parametrize("none", [[], np.array([])])
+    def test_a_list_of_no_classes_is_that_of_a_regressor(self, none):
+        """As CatBoost has it, whose models all have `classes_`."""
+
+        class Regressor:
+            _estimator_type = "regressor"
+            n_features_in_ = 2
+            classes_ = none
+
+            def fit(self, X, y):
+                return self
+
+            def predict(self, X):
+                return 2.0 * X[:, 0]
+
+        e = sl.explain(Regressor(), [0.0, 0.0], n_samples=64)
+        np.testing.assert_allclose(e.values[0], [2.0, 0.0], atol=1e-9)
+
 
 class TestFunctions:
     def test_own_gradients_of_several_outputs_are_weighted(self):

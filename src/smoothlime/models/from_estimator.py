@@ -59,6 +59,8 @@ def from_estimator(estimator: Any, *, output: str, feature_names: tuple[str, ...
     if names is None:
         names = _names_in(estimator)
     classes = getattr(estimator, "classes_", None)
+    if classes is not None and not len(classes):
+        classes = None  # CatBoost's regressors have a list of none
     is_classifier = getattr(estimator, "_estimator_type", None) == "classifier" or classes is not None
     if not is_classifier and not _offers(estimator, "predict_proba"):
         is_scored = output == "margin" and _offers(estimator, "decision_function")  # an outlier detector
