@@ -27,7 +27,8 @@ def symmetric(covariance: Any) -> Array:
         least = int(np.argmin(variances))
         msg = f"covariance must be positive definite; its diagonal has {variances[least]:g} at feature {least}"
         raise InvalidArgument(msg)
-    unit = np.sqrt(np.outer(variances, variances))  # features may differ in scale by many orders
+    std = np.sqrt(variances)
+    unit = np.outer(std, std)  # features may differ in scale by many orders, and products of variances by twice as many
     apart = np.abs(matrix - matrix.T) / unit
     if apart.max() > 1e-10:
         i, j = np.unravel_index(apart.argmax(), matrix.shape)

@@ -133,6 +133,9 @@ class Neighbourhood:
         if spread.ndim and unit is not None and len(spread) != len(unit):
             msg = f"sigma has {len(spread)} entries but scale has {len(unit)}; both go by feature"
             raise InvalidArgument(msg)
+        if unit is not None:
+            with np.errstate(over="ignore", under="ignore"):
+                _positive(spread * unit, "sigma times scale")
         object.__setattr__(self, "sigma", spread if spread.ndim else float(spread))
         object.__setattr__(self, "scale", unit)
         object.__setattr__(self, "covariance", matrix)

@@ -85,6 +85,11 @@ def test_covariances_are_judged_in_the_units_of_their_features():
     np.testing.assert_allclose(covariance(Neighbourhood(covariance=nearly), 2), np.eye(2))
 
 
+def test_variances_whose_products_are_no_numbers_are_variances():
+    for given in (np.diag([1e300, 1.0]), np.array([[1e200, 0.5], [0.5, 1e-200]])):
+        np.testing.assert_allclose(Neighbourhood(covariance=given).factor(2).std ** 2, np.diag(given))
+
+
 def test_a_mask_is_not_a_list_of_positions():
     with pytest.raises(InvalidArgument, match="fixed takes positions or names, not a mask"):
         Neighbourhood(fixed=[False, True, False])
@@ -116,6 +121,8 @@ def test_full_from_data_survives_fewer_rows_than_features():
         ({"covariance": np.eye(2), "scale": [1.0, 2.0]}, r"give scale or covariance, not both"),
         ({"covariance": np.eye(2), "sigma": [1.0, 2.0]}, r"sigma must be one number when a covariance is given"),
         ({"sigma": [1.0, 1.0, 1.0], "scale": [1.0, 2.0]}, r"sigma has 3 entries but scale has 2"),
+        ({"sigma": 1e-200, "scale": [1.0, 1e-200]}, r"sigma times scale must be finite and > 0; got 0 at feature 1"),
+        ({"sigma": 1e200, "scale": [1e200, 1.0]}, r"sigma times scale must be finite and > 0; got inf at feature 0"),
     ],
 )
 def test_bad_neighbourhoods_say_what_is_wrong(arguments, message):
