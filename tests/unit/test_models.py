@@ -16,7 +16,15 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC, OneClassSVM
 
 import smoothlime as sl
-from smoothlime.errors import CategoriesPerturbed, InvalidArgument, LostPrecision, ModelError, NoGradients, WrongType
+from smoothlime.errors import (
+    CategoriesPerturbed,
+    InvalidArgument,
+    LostPrecision,
+    ModelError,
+    NoGradients,
+    NotDeterministic,
+    WrongType,
+)
 from smoothlime.models import Differentiable, Model
 
 X, Y = make_classification(n_samples=120, n_features=4, n_informative=4, n_redundant=0, n_classes=3, random_state=0)
@@ -164,6 +172,43 @@ class TestTorch:
         model.values(points)
         model.values(points)
         assert set(seen) == {points.ctypes.data}
+
+    @pytest.mark.parametrize("method", ["smoothgrad", "clime"])
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+    def test_a_module_may_use_the_memory_of_its_output_again(self, dtype, method):
+        class Reusing(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = network(outputs=1, dtype=dtype)
+                self.register_buffer("space", torch.empty(10**5, 1, dtype=dtype))
+
+            def forward(self, a):
+                return self.space.detach()[: len(a)].copy_(self.inner(a))
+
+        model, plain = Reusing().eval(), network(outputs=1, dtype=dtype)
+        first = sl.as_model(model).values(X[:1])
+        kept = first.copy()
+        sl.as_model(model).values(X[1:2])
+        np.testing.assert_array_equal(first, kept)
+        e, other = (sl.explain(each, X, method=method, n_samples=256, batch_size=50) for each in (model, plain))
+        for name in ("prediction", "smoothed", "values", "standard_error"):
+            np.testing.assert_allclose(getattr(e, name), getattr(other, name), rtol=1e-5, atol=1e-6, err_msg=name)
+
+    def test_a_random_module_that_uses_the_memory_of_its_output_again_is_found(self):
+        class Random(torch.nn.Module):
+            space = torch.empty(10**5, dtype=torch.float64)
+
+            def __init__(self):
+                super().__init__()
+                self.scale = torch.nn.Parameter(torch.ones(4, dtype=torch.float64))
+                self.calls = 0
+
+            def forward(self, a):
+                self.calls += 1
+                return self.space[: len(a)].copy_((a @ self.scale).detach() + self.calls)
+
+        with pytest.raises(NotDeterministic, match="two answers for row 0"):
+            sl.explain(Random(), POINTS, method="clime", n_samples=64)
 
     def test_a_module_that_writes_into_its_input_unseen_is_refused(self):
         class Hidden(torch.nn.Module):

@@ -144,7 +144,8 @@ class TorchModel:
             out = self.forward(given)
         if _writes(given) != before:
             self.habits.add(WRITES)
-        return out.detach()  # some modules follow gradients whatever they are told
+        # some modules follow gradients whatever they are told, and some write the next answer into the same memory
+        return out.detach().clone()
 
     def values_and_gradients(self, points: Points, weights: Any) -> tuple[Any, Any]:
         """Outputs (n, k) and the gradient of their weighted sum, (n, d)."""
@@ -157,7 +158,7 @@ class TorchModel:
         One pass forward, and one backward for each; all in float32 or float64, whatever the module computes in.
         """
         leaf, out = self.followed(points)
-        return self.native(out.detach()), self.gradients(leaf, out, weights)
+        return self.native(out.detach().clone()), self.gradients(leaf, out, weights)
 
     def followed(self, points: Any) -> tuple[Any, Any]:
         """Points as torch follows them, and the outputs that they lead to; a module that writes may spoil them."""

@@ -57,9 +57,7 @@ class TorchBatch:
         pulls = sums.pulls(place.rows, place.b * place.g, part)
         leaf, out = begun if begun is not None and is_whole else self._followed(points, part.stop)
         gradients = sums.model.gradients(leaf, out, pulls)
-        out = sums.model.native(out.detach())
-        if out.untyped_storage().data_ptr() == points.untyped_storage().data_ptr():
-            out = out.clone()  # a module that hands its input on: the next batch is written over it
+        out = sums.model.native(out.detach().clone())  # the next batch, or its answer, may be written over it
         return (out if out.ndim == 2 else out[:, None]), gradients
 
     def _followed(self, points: Any, stop: int) -> tuple[Any, Any]:
