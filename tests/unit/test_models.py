@@ -105,6 +105,26 @@ class TestTorch:
         of_each = torch.nn.Sequential(torch.nn.Unflatten(1, (1, 4)), torch.nn.InstanceNorm1d(1), torch.nn.Flatten(1))
         assert np.isfinite(sl.explain(of_each.eval(), POINTS, target=0, n_samples=64).values).all()
 
+    @pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
+    @pytest.mark.parametrize("way", ["script", "trace", "freeze", "load"])
+    def test_modules_of_torchscript_are_modules(self, way, tmp_path):
+        net = torch.nn.Sequential(network(outputs=3), torch.nn.BatchNorm1d(3), torch.nn.Dropout()).eval()
+        made = torch.jit.trace(net, torch.zeros(2, 4)) if way == "trace" else torch.jit.script(net)
+        if way == "freeze":
+            made = torch.jit.freeze(made)
+        elif way == "load":
+            torch.jit.save(made, tmp_path / "net.pt")
+            made = torch.jit.load(tmp_path / "net.pt")
+        e, plain = (sl.explain(each, POINTS, target=1, n_samples=64) for each in (made, net))
+        np.testing.assert_allclose(e.values, plain.values, rtol=1e-4, atol=1e-6)
+
+    @pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
+    @pytest.mark.parametrize("layer", [torch.nn.Dropout(), torch.nn.BatchNorm1d(2), torch.nn.RReLU()])
+    def test_modules_of_torchscript_must_be_in_evaluation_mode_too(self, layer):
+        made = torch.jit.script(torch.nn.Sequential(network(), layer.train()))
+        with pytest.raises(ModelError, match=rf"has a {type(layer).__name__} \(at '1'\) in training mode.*eval\(\)"):
+            sl.explain(made, POINTS, target=0)
+
     def test_layers_that_do_not_care_may_stay_in_training_mode(self):
         sl.explain(network().train(), POINTS, target=0, n_samples=64)
 

@@ -251,7 +251,7 @@ def from_torch(
     if output == "margin":
         msg = "output='margin' is for classifiers that know both; a torch module's outputs are taken as they come"
         raise InvalidArgument(msg)
-    _check_evaluation_mode(module)
+    _check_evaluation_mode(torch, module)
     if device is not None:
         device = _check_device(torch, device)
         module = module.to(device)
@@ -350,25 +350,26 @@ def _writes(points: Any) -> int:
     return 0 if points.is_inference() else int(points._version)
 
 
-def _check_evaluation_mode(module: Any) -> None:
+def _check_evaluation_mode(torch: Any, module: Any) -> None:
     """Dropout and batch norm in training mode make an answer depend on chance or on its neighbours in a batch.
 
     Batch norm that keeps no statistics always does the latter.
     """
     parts = _parts(module)
-    kept = (part for part in parts if part._buffers.get("running_mean", part) is None)
-    if any(_home(part).endswith(".batchnorm") for part in kept):
+    kept = (part for part in parts if "running_mean" in part._buffers and part._buffers["running_mean"] is None)
+    if any(_home(_kind(torch, part)).endswith(".batchnorm") for part in kept):
         msg = (
             "the network has a batch norm without running statistics (track_running_stats=False), so its answers depend"
             " on the rest of the batch in evaluation mode too. Give it statistics that it keeps"
         )
         raise ModelError(msg)
-    if not any(part.training for part in parts):
+    if not any(_is_training(part) for part in parts):
         return
     for name, part in module.named_modules():
-        if not part.training:
+        if not _is_training(part):
             continue
-        kind, home = type(part), _home(part)
+        kind = _kind(torch, part)
+        home = _home(kind)
         drops = isinstance(getattr(part, "dropout", None), int | float) and part.dropout > 0
         moody = home.endswith((".dropout", ".batchnorm")) or kind.__name__ == "RReLU" or drops
         if moody:
@@ -380,6 +381,16 @@ def _check_evaluation_mode(module: Any) -> None:
             raise ModelError(msg)
 
 
-def _home(part: Any) -> str:
-    """The module of torch that a layer is made of."""
-    return next((each.__module__ for each in type(part).__mro__ if each.__module__.startswith("torch.nn.modules")), "")
+def _is_training(part: Any) -> bool:
+    """Whether a layer is in training mode; those that TorchScript has frozen are in none."""
+    return bool(getattr(part, "training", False))
+
+
+def _kind(torch: Any, part: Any) -> Any:
+    """Class of a layer; TorchScript has one for all, and keeps the name of what a layer was made of."""
+    return getattr(torch.nn, str(getattr(part, "original_name", "")), type(part))
+
+
+def _home(kind: Any) -> str:
+    """The module of torch that a class of layers comes from."""
+    return next((each.__module__ for each in kind.__mro__ if each.__module__.startswith("torch.nn.modules")), "")
