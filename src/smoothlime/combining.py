@@ -90,9 +90,9 @@ def _widened_error(e: Explanation) -> Array:
 
 def scale(one: Explanation, factor: Any) -> Explanation:
     """A multiple of the explanation, errors included."""
-    if isinstance(factor, bool) or not isinstance(factor, int | float | np.number):
+    if not _is_number(factor):
         return NotImplemented
-    times = _real(factor)
+    times = _real(factor, "multiplied")
     return dataclasses.replace(
         one,
         values=times * one.values,
@@ -106,17 +106,26 @@ def scale(one: Explanation, factor: Any) -> Explanation:
     )
 
 
-def _real(factor: Any) -> float:
-    """The factor as a finite float."""
-    wanted = "an explanation can be multiplied by a finite real number"
-    if isinstance(factor, np.complexfloating | np.timedelta64):
-        msg = f"{wanted}; got {factor!r}"
+def divide(one: Explanation, divisor: Any) -> Explanation:
+    """The explanation divided by a number, errors included."""
+    return scale(one, 1 / _real(divisor, "divided")) if _is_number(divisor) else NotImplemented
+
+
+def _is_number(given: Any) -> bool:
+    return isinstance(given, int | float | np.number) and not isinstance(given, bool)
+
+
+def _real(given: Any, done: str) -> float:
+    """A number as a finite float."""
+    wanted = f"an explanation can be {done} by a finite real number"
+    if isinstance(given, np.complexfloating | np.timedelta64):
+        msg = f"{wanted}; got {given!r}"
         raise WrongType(msg)
-    times = as_float(factor)
-    if not np.isfinite(times):
-        msg = f"{wanted}; got {times:g}"
+    number = as_float(given)
+    if not np.isfinite(number):
+        msg = f"{wanted}; got {number:g}"
         raise InvalidArgument(msg)
-    return times
+    return number
 
 
 def _joint(sampled: Explanation, either: Explanation) -> Provenance:

@@ -221,12 +221,11 @@ class Explanation:
             rows = [self._position(rows)]
         kept = np.arange(len(self))[rows]
         parts: dict[str, Any] = {name: getattr(self, name)[kept] for name in _BY_ROW}
-        groups = self.groups and self.groups.rows(kept)
         outputs = tuple(self.row_outputs[row] for row in kept)
         for name in ("selected", "directions"):
             whole = getattr(self, name)
             parts[name] = None if whole is None else whole[kept]
-        return dataclasses.replace(self, **parts, groups=groups, row_outputs=outputs)
+        return dataclasses.replace(self, **parts, groups=self.groups and self.groups.rows(kept), row_outputs=outputs)
 
     def _position(self, row: Any) -> int:
         if -len(self) <= (position := check_position(row, "row")) < len(self):
@@ -262,9 +261,11 @@ class Explanation:
 
     __rmul__ = __mul__
 
-    def __truediv__(self, factor: float) -> Explanation:
+    def __truediv__(self, divisor: float) -> Explanation:
         """Explanation of the model divided by a number."""
-        return self * (1 / factor)
+        from .combining import divide
+
+        return divide(self, divisor)
 
     def __neg__(self) -> Explanation:
         """Explanation of the negated model."""

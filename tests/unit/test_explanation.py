@@ -271,6 +271,22 @@ class TestArithmetic:
             with pytest.raises(kind, match="an explanation can be multiplied by a finite real number; got "):
                 multiply(explain())
 
+    @pytest.mark.parametrize("divisor", [np.nan, np.inf, -np.inf, np.complex128(1j), pytest.param(10**400, id="huge")])
+    def test_divisors_are_finite_real_numbers(self, divisor):
+        kind = errors.WrongType if isinstance(divisor, np.complex128) else errors.InvalidArgument
+        with pytest.raises(kind, match="an explanation can be divided by a finite real number; got "):
+            explain() / divisor
+
+    def test_numbers_divide_and_nothing_else_does(self):
+        e = explain()
+        np.testing.assert_array_equal((e / np.float32(4)).values, e.values / 4)
+        for nothing in (0, 0.0, np.float64(0)):
+            with pytest.raises(ZeroDivisionError):
+                e / nothing
+        for other in (e, "2", None, True):
+            with pytest.raises(TypeError, match=r"unsupported operand type.* 'Explanation' and"):
+                e / other
+
     def test_equal_neighbourhoods_combine_however_they_were_written(self):
         both = explain(sigma=[0.6, 0.6, 0.6]) - explain(sigma=0.6)
         np.testing.assert_allclose(both.values, 0, atol=1e-12)
