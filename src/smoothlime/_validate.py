@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -233,6 +233,9 @@ def as_names(names: Sequence[str], name: str) -> tuple[str, ...]:
     """Names one by one; a single text would be taken letter by letter."""
     if isinstance(names, str | bytes):
         msg = f"{name} must be a list of names; got the text {_shown(names)}. Write [{_shown(names)}]"
+        raise WrongType(msg)
+    if not isinstance(names, Iterable):
+        msg = f"{name} must be a list of names; got {_shown(names)}"
         raise WrongType(msg)
     return tuple(str(each) for each in names)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 
 from ._parallel import in_parts, threads
 from ._types import Array, Flags, Indices, Points
-from ._validate import as_own_array, check_rows
+from ._validate import as_names, as_own_array, check_rows
 from .covariances import correlations, symmetric
 from .errors import InvalidArgument, WrongType
 from .tables import agreed_columns, as_table
@@ -141,7 +141,8 @@ class Neighbourhood:
         object.__setattr__(self, "covariance", matrix)
         object.__setattr__(self, "fixed", _several(fixed))
         named = {"scale": scale, "covariance": covariance, "sigma": sigma}
-        object.__setattr__(self, "columns", agreed_columns(columns, named))
+        known = None if columns is None else as_names(columns, "columns")
+        object.__setattr__(self, "columns", agreed_columns(known, named))
         lengths = [len(each) for each in (unit, matrix, spread) if each is not None and each.ndim]
         if self.columns is not None and lengths and len(self.columns) != lengths[0]:
             msg = f"columns has {len(self.columns)} names for {lengths[0]} features"
@@ -297,7 +298,7 @@ def _several(fixed: Any) -> tuple[int | str, ...]:
     if fixed is None:
         msg = "fixed takes positions or names; got None. Leave it out to hold nothing fixed"
         raise InvalidArgument(msg)
-    several = (fixed,) if isinstance(fixed, str | int | np.integer) else tuple(fixed)
+    several = (fixed,) if isinstance(fixed, str) or not isinstance(fixed, Iterable) else tuple(fixed)
     strange = [each for each in several if not isinstance(each, str | int | np.integer)]
     if strange and not isinstance(strange[0], bool | np.bool_):
         msg = f"fixed takes positions or names; got {strange[0]!r}"

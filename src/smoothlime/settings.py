@@ -31,10 +31,10 @@ class Settings:
         self._check_automatic()
         counts = {"max_samples": 1, "seed": 0}
         counts |= {"n_samples": 1} if self.n_samples is not None else {}
-        counts |= {"batch_size": 1} if self.batch_size != "auto" else {}
+        counts |= {} if isinstance(self.batch_size, str) else {"batch_size": 1}
         for name, least in counts.items():
             object.__setattr__(self, name, check_count(getattr(self, name), name, at_least=least))
-        for name in ("rtol", "atol") if self.atol != "auto" else ("rtol",):
+        for name in ("rtol",) if isinstance(self.atol, str) else ("rtol", "atol"):
             object.__setattr__(self, name, check_number(getattr(self, name), name))
         if self.gradient_bound is not None:
             object.__setattr__(self, "gradient_bound", check_number(self.gradient_bound, "gradient_bound"))

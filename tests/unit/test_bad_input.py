@@ -154,7 +154,9 @@ def test_arguments(arguments, message):
         ({"method": 3}, r"method must be one of"),
         ({"batch_size": "big"}, r"batch_size must be a whole number or 'auto'; got 'big'"),
         ({"batch_size": None}, r"batch_size must be a whole number or 'auto'; got None"),
+        ({"batch_size": np.array([8, 8])}, r"batch_size must be a whole number; got array"),
         ({"atol": "x"}, r"atol must be a number or 'auto'; got 'x'"),
+        ({"atol": np.full(3, 0.1)}, r"atol must be a number; got array"),
     ],
 )
 def test_arguments_of_the_wrong_kind(arguments, message):

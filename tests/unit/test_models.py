@@ -553,6 +553,10 @@ class TestFunctions:
                 make(lambda a: a[:, 0], outputs="price")
             with pytest.raises(WrongType, match="feature_names must be a list of names; got the text 'abcd'"):
                 make(lambda a: a[:, 0], feature_names="abcd")
+            with pytest.raises(WrongType, match="outputs must be a list of names; got None"):
+                make(lambda a: a[:, 0], outputs=None)
+            with pytest.raises(WrongType, match="feature_names must be a list of names; got 4"):
+                make(lambda a: a[:, 0], feature_names=4)
 
     def test_things_that_do_not_predict_are_refused(self):
         with pytest.raises(WrongType, match=r"model must be a torch module.*got a str"):

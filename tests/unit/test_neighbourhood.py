@@ -171,10 +171,18 @@ def test_one_row_of_data_shows_no_scale():
 def test_fixed_features_are_positions_or_names():
     for wrong, message in (
         ([1.9], "fixed takes positions or names; got 1.9"),
+        (1.0, "fixed takes positions or names; got 1.0"),
         (None, "fixed takes .* got None"),
     ):
         with pytest.raises(InvalidArgument, match=message):
             Neighbourhood(fixed=wrong)
+
+
+def test_columns_are_a_list_of_names():
+    with pytest.raises(WrongType, match=r"columns must be a list of names; got the text 'ab'. Write \['ab'\]"):
+        Neighbourhood([1.0, 2.0], columns="ab")
+    with pytest.raises(WrongType, match="columns must be a list of names; got 2"):
+        Neighbourhood([1.0, 2.0], columns=2)
 
 
 def test_correlations_of_too_few_rows_ask_for_more():
