@@ -309,6 +309,14 @@ class TestModels:
         with pytest.raises(errors.ModelError, match="returned 1 outputs at first and 2 now"):
             sl.explain(lambda a: np.zeros((len(a), next(widths))), X)
 
+    def test_whose_width_changes_where_gradients_are_asked_for(self):
+        class Widening(torch.nn.Module):
+            def forward(self, a):
+                return a[:, :2] if len(a) < 10 else a
+
+        with pytest.raises(errors.ModelError, match="returned 2 outputs at first and 3 now"):
+            sl.explain(Widening(), X, target=0, method="smoothgrad", n_samples=64)
+
     def test_that_are_random(self):
         rng = np.random.default_rng(0)
         with pytest.raises(errors.NotDeterministic, match="the model gave two answers for row 0"):

@@ -175,6 +175,11 @@ def wrong_shape(n: int, shape: tuple[int, ...]) -> str:
     return f"the model must return one row of outputs per point, (n,) or (n, k); n = {n}, got {shape}"
 
 
+def changed_width(before: int, now: int) -> str:
+    """What is wrong with outputs that are not as many as ever."""
+    return f"the model returned {before} outputs at first and {now} now"
+
+
 def is_out_of_memory(err: BaseException) -> bool:
     """numpy and Python raise MemoryError; frameworks word it in their own RuntimeError."""
     return isinstance(err, MemoryError) or (isinstance(err, RuntimeError) and "out of memory" in str(err).lower())

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._types import Array, Points
 from ..errors import ModelError, NotDeterministic, SmallerBatches, SmoothlimeError
-from .base import Model, is_out_of_memory, model_epsilon, wrong_shape
+from .base import Model, changed_width, is_out_of_memory, model_epsilon, wrong_shape
 from .gradient_sums import GradientBatch
 
 Where = Callable[[int], str]
@@ -198,8 +198,7 @@ class Evaluation:
             msg = f"the model returned no output: shape {values.shape}"
             raise ModelError(msg)
         if self.width is not None and values.shape[1] != self.width:
-            msg = f"the model returned {self.width} outputs at first and {values.shape[1]} now"
-            raise ModelError(msg)
+            raise ModelError(changed_width(self.width, values.shape[1]))
         self.width = values.shape[1]
         if np.iscomplexobj(values):
             msg = f"the model must return real numbers; got {values.dtype}. Explain its real part or its modulus"

@@ -15,7 +15,7 @@ from .._optional import require
 from .._types import Indices, Points
 from .._validate import check_choice
 from ..errors import InvalidArgument, ModelError
-from .base import is_out_of_memory, wrong_shape
+from .base import changed_width, is_out_of_memory, wrong_shape
 from .torch_constant import constant
 from .torch_narrow import is_narrow, lay_out
 from .torch_sums import TorchSums
@@ -178,6 +178,8 @@ class TorchModel:
         """The gradient (n, d) of the sum of outputs by each of the weights (n, k)."""
         gradients = []
         for i, each in enumerate(weights, start=1):
+            if each.numel() != out.numel():
+                raise ModelError(changed_width(each.shape[1], out.numel() // len(out)))
             (gradient,) = self.torch.autograd.grad(
                 out,
                 leaf,
