@@ -1,5 +1,7 @@
 import functools
+import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -359,6 +361,26 @@ class TestEstimators:
 
         frame = pd.DataFrame(X[:2], columns=["a", "b", "c", "d"])
         assert sl.explain(lambda a: a.sum(axis=1), frame).feature_names == ("a", "b", "c", "d")
+
+    def test_threads_leave_the_filters_of_warnings_as_they_were(self):
+        entered = [threading.Event(), threading.Event()]
+        first_is_done = threading.Event()
+
+        class Slow:
+            def predict(self, a):
+                me = int(a[0, 0])
+                entered[me].set()
+                assert entered[1 - me].wait(10)
+                assert me == 0 or first_is_done.wait(10)
+                return a[:, 0]
+
+        model, before = sl.as_model(Slow()), list(warnings.filters)
+        with ThreadPoolExecutor(2) as pool:
+            asked = [pool.submit(model.values, np.full((1, 2), float(me))) for me in range(2)]
+            asked[0].result()
+            first_is_done.set()
+            asked[1].result()
+        assert list(warnings.filters) == before
 
     def test_names_come_from_the_estimator(self):
         import pandas as pd

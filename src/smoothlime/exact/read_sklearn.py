@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 from .._optional import require
 from .._types import Array
 from ..errors import NoClosedForm
+from ..models.from_estimator import NAMES_UNSAID
 from .trees import TreeEnsemble, as_threshold, join_trees
 
 NUMERICAL, CATEGORICAL, AT_MOST = 1, 2, 3
@@ -138,9 +138,7 @@ def ask_sklearn(model: Any, name: str) -> Callable[[Array], Array]:
     """A prediction method that takes plain arrays and gives (n, k)."""
 
     def ask(rows: Array) -> Array:
-        with warnings.catch_warnings():
-            # a model fitted on a data frame complains that arrays have no names; ours are in its order
-            warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        with NAMES_UNSAID:
             out = np.asarray(getattr(model, name)(rows), dtype=np.float64)
         return out.reshape(len(rows), -1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,39 @@ from ..errors import InvalidArgument, WrongType
 from .base import as_columns
 from .probabilities import gives_probabilities
 from .targets import Score
+
+
+class Unsaid:
+    """Keeps a warning from being shown while any thread asks: filters are those of the whole process.
+
+    The first to come sets the filter and the last to go takes it away, so that none restores what another had set.
+    """
+
+    def __init__(self, message: str) -> None:
+        self.message = message
+        self._asking = 0
+        self._filters: Any = None
+        self._changing = Lock()
+
+    def __enter__(self) -> None:
+        """Begin to ask."""
+        with self._changing:
+            if not self._asking:
+                self._filters = warnings.catch_warnings()
+                self._filters.__enter__()
+                warnings.filterwarnings("ignore", message=self.message)
+            self._asking += 1
+
+    def __exit__(self, *_: object) -> None:
+        """Be done with it."""
+        with self._changing:
+            self._asking -= 1
+            if not self._asking:
+                self._filters.__exit__()
+
+
+NAMES_UNSAID = Unsaid("X does not have valid feature names")
+"""An estimator fitted on a data frame complains that arrays have no names; ours are in its order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +76,7 @@ class EstimatorModel:
 
     def values(self, points: Any) -> Any:
         """Outputs at each point, (n, k)."""
-        with warnings.catch_warnings():
-            # an estimator fitted on a data frame complains that arrays have no names; ours are in its order
-            warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        with NAMES_UNSAID:
             switch = {self.keyword: True} if self.keyword else {}
             return as_columns(getattr(self.estimator, self.ask)(points, **switch), len(points))
 
