@@ -216,6 +216,8 @@ class TestUnreadable:
             (METHOD, {"kind": "CertifiedValues", "settings": {"base": 1, "low": 0, "high": 1}}, "does not"),
             (METHOD, {"kind": "CertifiedSmoothGrad", "settings": {"gradient_bound": "x"}}, "does not take"),
             (("provenance", "design"), "spiral", "the design 'spiral' is unknown to this version of smoothlime"),
+            (("provenance", "design"), "none", "the design 'none' does not go with the method 'clime'"),
+            (METHOD, {"kind": "Exact", "settings": {}}, "the design '.*' does not go with the method 'exact'"),
             (("provenance", "draws"), "borrowed", "draws must be one of 'shared', 'independent'; got 'borrowed'"),
             (("provenance", "seed"), -1, "seed must be a whole number >= 0"),
             (("provenance", "confidence"), 1.5, "'confidence' must lie between 0 and 1"),

@@ -124,6 +124,9 @@ def unpack(header: dict[str, Any], source: Source) -> Explanation:
         groups = Groups(parts["pseudo"], parts["sizes"], parts["resolution"], keys, freedom)
     provenance = _provenance(take(header, "provenance", dict), header["version"])
     is_exact = isinstance(provenance.method, Exact)
+    if (provenance.design in Exact.designs) != is_exact:
+        msg = f"the design {provenance.design!r} does not go with the method {provenance.method.name!r}"
+        raise UnreadableFile(msg)
     _check_sense(fields, None if groups is None else groups.sizes, is_exact=is_exact)
     return Explanation(
         **fields | {"row_outputs": tuple(fields["row_outputs"])},
