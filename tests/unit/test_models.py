@@ -623,6 +623,35 @@ class TestFunctions:
         with pytest.raises(InvalidArgument, match="outputs must have different names; 'p' stands there 2 times"):
             sl.explain(sl.as_model(lambda a: a[:, :2], outputs=("p", "p")), POINTS, target=0)
 
+    @pytest.mark.parametrize("named", [None, "ab", 2])
+    def test_outputs_of_a_model_of_ones_own_are_a_list_of_names(self, named):
+        class Own:
+            outputs = named
+
+            def values(self, points):
+                return points[:, :2]
+
+        with pytest.raises(WrongType, match="outputs must be a list of names; got"):
+            sl.explain(Own(), POINTS, target=0, n_samples=64)
+        Own.outputs = ["a", "b"]
+        assert sl.explain(Own(), POINTS, target="b", n_samples=64).output_name == "b"
+
+    @pytest.mark.parametrize("answer", [np.zeros((3, 4)), None, (1, 2, 3)])
+    def test_a_model_of_ones_own_answers_outputs_and_gradients(self, answer):
+        class Own:
+            outputs = ()
+
+            def values(self, points):
+                return points[:, :1]
+
+            def values_and_gradients(self, points, weights):
+                return answer
+
+        with pytest.raises(
+            ModelError, match=r"values_and_gradients must return outputs \(n, k\) and gradients \(n, d\)"
+        ):
+            sl.explain(Own(), POINTS, n_samples=64)
+
     def test_a_model_is_its_own_adapter(self):
         model = sl.as_model(lambda a: a.sum(axis=1), feature_names=["a", "b", "c", "d"])
         assert sl.as_model(model) is model

@@ -56,7 +56,7 @@ class Evaluation:
         """Finite outputs (n, k) as float64 and gradients (n, d) in the model's own type."""
         model: Any = self.model  # only models that are Differentiable are asked
         values, gradients = self._ask(
-            lambda part: model.values_and_gradients(self._given(points[part]), weights[part]), len(points)
+            lambda part: _pair(model.values_and_gradients(self._given(points[part]), weights[part])), len(points)
         )
         values = self.checked(values, len(points), where)
         if gradients.shape != points.shape:
@@ -213,6 +213,17 @@ class Evaluation:
             msg = f"the model returned {numbers[bad]} at {where(bad)}; it must be finite all over the neighbourhood"
             raise ModelError(msg)
         return numbers
+
+
+def _pair(answer: Any) -> tuple[Any, Any]:
+    """Outputs and gradients, which a model of one's own may have forgotten to return together."""
+    if not isinstance(answer, tuple | list) or len(answer) != 2:
+        msg = (
+            "the model's values_and_gradients must return outputs (n, k) and gradients (n, d), two arrays in a tuple;"
+            f" got a {type(answer).__name__}{f' of {len(answer)}' if isinstance(answer, tuple | list) else ''}"
+        )
+        raise ModelError(msg)
+    return answer[0], answer[1]
 
 
 def _not_finite(numbers: Points) -> int | None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Array
+from .._validate import as_names
 from ..errors import InvalidArgument, WrongType
 
 
@@ -67,6 +68,8 @@ class Target:
 
 def output_names(declared: tuple[str, ...], k: int) -> tuple[str, ...]:
     """Names for k outputs: those the model declares, else 'output' or their positions."""
+    if not isinstance(declared, tuple):  # a model of one's own may declare anything
+        declared = as_names(declared, "outputs")
     if len(set(declared)) < len(declared):
         twice = next(name for name in declared if declared.count(name) > 1)
         msg = f"outputs must have different names; {twice!r} stands there {declared.count(twice)} times"
