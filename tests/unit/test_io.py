@@ -16,7 +16,7 @@ from smoothlime import testing as known
 from smoothlime.choices import METHODS
 from smoothlime.explanation import Provenance
 from smoothlime.groups import Groups
-from smoothlime.io import contents, files, settings
+from smoothlime.io import as_parquet, contents, files, settings
 
 V = np.array([0.7, -0.4, 0.3])
 X = np.random.default_rng(0).normal(size=(4, 3))
@@ -249,6 +249,15 @@ class TestFormats:
         with pytest.raises(errors.MissingExtra, match="to read Parquet files"):
             sl.load(tmp_path / "e.parquet")
         assert os.listdir(tmp_path) == ["e.parquet"]
+
+    def test_more_numbers_than_parquet_counts_are_refused(self, tmp_path, monkeypatch):
+        e = explain()
+        monkeypatch.setattr(as_parquet, "MOST", e.groups.pseudo.size - 1)
+        with pytest.raises(errors.InvalidArgument, match=r"up to 3\d\d numbers, and 'group_pseudo' has .* fewer rows"):
+            e.save(tmp_path / "e.parquet")
+        assert not list(tmp_path.iterdir())
+        e[:3].save(tmp_path / "e.parquet")
+        e.save(tmp_path / "e.json")
 
     def test_a_name_that_is_no_text_is_refused_by_parquet_alone(self, tmp_path):
         e = dataclasses.replace(explain(), row_outputs=("\ud800",) * 4)

@@ -17,12 +17,16 @@ from .fields import DTYPES, Kind, wrong_kind, wrong_shape
 KEY = b"smoothlime"
 """Under which the header stands in the metadata of the schema."""
 
+MOST = 2**31 - 1
+"""Numbers in a column of lists: Arrow counts them in 32 bits."""
+
 
 def to_parquet(e: Explanation) -> bytes:
     """A Parquet file in memory."""
     parquet: Any = require("pyarrow.parquet", extra="parquet", to="write Parquet files")
     arrow: Any = require("pyarrow", extra="parquet", to="write Parquet files")
     header, arrays = pack(e)
+    _check_size(arrays)
     try:
         columns = [
             arrow.array(list(each), arrow.string()) if name == "row_outputs" else _column(arrow, each)
@@ -91,6 +95,14 @@ class _Columns:
             except UnicodeDecodeError as err:  # Arrow does not look inside strings when it reads them
                 raise wrong_kind(name, kind, str(err)) from err
         return np.array(column.to_numpy(zero_copy_only=False), dtype=DTYPES[kind]).reshape(shape)
+
+
+def _check_size(arrays: dict[str, Any]) -> None:
+    """Refuse what would not fit in a column."""
+    size, name = max((getattr(each, "size", 0), name) for name, each in arrays.items())
+    if size > MOST:
+        msg = f"a column of Parquet holds up to {MOST:,} numbers, and {name!r} has {size:,}; save fewer rows at a time"
+        raise InvalidArgument(msg)
 
 
 def _column(arrow: Any, array: Any) -> Any:
