@@ -15,6 +15,7 @@ import numpy as np
 
 from .._types import Array, Flags
 from ..uncertainty.jackknife import ratio
+from .base import leave_one_out
 
 SKEWED = 1.0, 2.0
 """Skewness of what groups say, from which on values are trusted less, and not at all: where few draws hold most of the
@@ -43,7 +44,7 @@ def combined(gradients: Array, slopes: Array, outputs: int = 1) -> Array:
     squares = centred_away * centred_away
     size = squares.sum(axis=(2, 3), keepdims=True)  # outputs may be of any size: each has the same say
     products, squares = (ratio(each, size).sum(axis=1) for each in (centred * centred_away, squares))
-    weight = -ratio(_without_each(products), _without_each(squares)).clip(-1.0, 0.0)
+    weight = -ratio(leave_one_out(products), leave_one_out(squares)).clip(-1.0, 0.0)
     trust = np.minimum(_fading(_skewness(centred), SKEWED), _fading(_distance(away, centred_away), APART)).min(axis=1)
     return (means + (trust * weight)[:, None] * away).reshape(r, g, d)
 
@@ -64,11 +65,6 @@ def are_torn(gradients: Array, slopes: Array, spread: Array) -> Flags:
         by_chance = stdtrit(gradients.shape[1] - 1, 1 - CHANCE / (2 * mean.size))  # of the farthest of so many
         torn[torn] = ((distance > max(TORN, by_chance)) & is_large[torn]).any(axis=1)
     return torn
-
-
-def _without_each(terms: Array) -> Array:
-    """Sums over all groups but each, (r, g, d)."""
-    return terms.sum(axis=1, keepdims=True) - terms
 
 
 def _fading(amount: Array, between: tuple[float, float]) -> Array:
