@@ -19,7 +19,7 @@ from .explain import prepare
 from .job import Job
 from .models import Differentiable
 from .settings import Settings
-from .timing import ROUNDS, Cost, Subject, bare_seconds, costs_of, speed
+from .timing import ROUNDS, Case, Cost, bare_seconds, costs_of, speed
 
 DRAWS = (64, 128, 256, 512, 1_024, 2_048, 4_096)
 LARGER = 16
@@ -153,28 +153,28 @@ def benchmark(
     first = check_count(seed, "seed", at_least=0) + 1  # the seed itself draws what errors are measured against
     seeds = range(first, first + check_count(repeats, "repeats", at_least=2))
     question = {"sigma": sigma, "background": background, "target": target, "output": output}
-    subject = _take_up(model, X, question, seed)
-    d = len(subject.job.factor.free)
-    field, left_out = with_enough_draws(pairs(_tried(methods, subject), designs), counts, d)
+    case = _take_up(model, X, question, seed)
+    d = len(case.job.factor.free)
+    field, left_out = with_enough_draws(pairs(_tried(methods, case), designs), counts, d)
     needs = sorted({needs_of(pair) for pair in field})
     larger, timing = LARGER * counts[-1], (2 * ROUNDS + 1) * TIMED
     drawn = sum(len(seeds) * sum(enough) + timing for enough in field.values())
-    total = len(subject.job.rows) * (drawn + len(needs) * larger)
-    _forecast(total, max(speed(subject, each) for each in needs), say)
+    total = len(case.job.rows) * (drawn + len(needs) * larger)
+    _forecast(total, max(speed(case, each) for each in needs), say)
     with Progress(progress, total, label="measuring") as watch:
-        truths = _truths(subject, {each: _referee(each, field) for each in needs}, larger, watch)
+        truths = _truths(case, {each: _referee(each, field) for each in needs}, larger, watch)
         curves = {
-            pair: list(_curve(subject, pair, truths[needs_of(pair)].slopes, enough, seeds, watch))
+            pair: list(_curve(case, pair, truths[needs_of(pair)].slopes, enough, seeds, watch))
             for pair, enough in field.items()
         }
         left_out += _unlucky(curves, counts[-1])
-        costs = costs_of(subject, {pair: max(TIMED, curve[0][0]) for pair, curve in curves.items() if curve}, watch)
+        costs = costs_of(case, {pair: max(TIMED, curve[0][0]) for pair, curve in curves.items() if curve}, watch)
     found = [_contender(pair, curves[pair], cost) for pair, cost in costs.items()]
     references = tuple(truth.about for truth in truths.values())
     return Benchmark(
         contenders=(*_closed_forms(references[:1]), *sorted(found, key=lambda each: each.errors[-1])),
         left_out=left_out, references=references, bare_seconds=bare_seconds(costs), draws=counts,
-        output=subject.output, rows=len(subject.job.rows), features=d, repeats=len(seeds), seed=seed,
+        output=case.output, rows=len(case.job.rows), features=d, repeats=len(seeds), seed=seed,
         versions=versions(), apart=_apart(truths),
     )  # fmt: skip
 
@@ -196,29 +196,29 @@ def crossing(evaluations: Sequence[int], errors: Sequence[float], target: float)
     return None
 
 
-def _take_up(model: Any, X: Any, question: dict[str, Any], seed: int) -> Subject:
+def _take_up(model: Any, X: Any, question: dict[str, Any], seed: int) -> Case:
     """Every argument checked, before the first draw."""
     job = _prepare(model, X, question, "clime", seed)
     target = job.resolve(question["target"])
-    return Subject(model, X, question, job, target.weights[:, 0], target.names[0])
+    return Case(model, X, question, job, target.weights[:, 0], target.names[0])
 
 
 def _prepare(model: Any, X: Any, question: dict[str, Any], method: str, seed: int) -> Job:
     return prepare(model, X, Settings(max_samples=10**9, seed=seed), **question, method=METHODS[method])
 
 
-def _tried(methods: Sequence[str], subject: Subject) -> list[str]:
+def _tried(methods: Sequence[str], case: Case) -> list[str]:
     """Methods that the model allows, of those asked for."""
-    names = usable(methods, has_gradients=isinstance(subject.job.evaluation.model, Differentiable))
-    if "controlled" in names and not _has_control(subject, is_asked_for="controlled" in methods):
+    names = usable(methods, has_gradients=isinstance(case.job.evaluation.model, Differentiable))
+    if "controlled" in names and not _has_control(case, is_asked_for="controlled" in methods):
         names.remove("controlled")
     return names
 
 
-def _has_control(subject: Subject, *, is_asked_for: bool) -> bool:
+def _has_control(case: Case, *, is_asked_for: bool) -> bool:
     """Whether the model is a classifier with an exact margin; where that was asked for, an error says why not."""
     try:
-        _prepare(subject.model, subject.X, subject.question, "controlled", subject.job.seed)
+        _prepare(case.model, case.X, case.question, "controlled", case.job.seed)
     except NoClosedForm as err:
         if is_asked_for:
             msg = f"leave method 'controlled' out: {err}, which is method 'differences'"
@@ -240,17 +240,15 @@ def _referee(needs: str, field: Iterable[Pair]) -> str:
     return "controlled" if any(method == "controlled" for method, _ in field) else "differences"
 
 
-def _truths(subject: Subject, referees: dict[str, str], larger: int, watch: Progress) -> dict[str, _Truth]:
+def _truths(case: Case, referees: dict[str, str], larger: int, watch: Progress) -> dict[str, _Truth]:
     """What to measure errors against, by what is needed of the model: exact, or one larger run."""
     found = {}
     try:
-        known = subject.explain(method="exact")
+        known = case.explain(method="exact")
     except NoClosedForm:
         known = None
     for each, name in referees.items():
-        e = known or subject.explain(
-            method=METHODS[name], n_samples=larger, seed=subject.job.seed, progress=watch.within()
-        )
+        e = known or case.explain(method=METHODS[name], n_samples=larger, seed=case.job.seed, progress=watch.within())
         if known:  # nothing was drawn, so nothing is left of what was foreseen
             watch.advance(len(known) * larger)
         slopes = np.nan_to_num(e.standardised)
@@ -276,7 +274,7 @@ def _apart(truths: Mapping[str, _Truth]) -> float | None:
 
 
 def _curve(
-    subject: Subject, pair: Pair, truth: Array, counts: Sequence[int], seeds: range, watch: Progress
+    case: Case, pair: Pair, truth: Array, counts: Sequence[int], seeds: range, watch: Progress
 ) -> Iterator[tuple[int, int, float]]:
     """Draws, evaluations per row and the error there, for each number of draws."""
     length = np.linalg.norm(truth, axis=1)
@@ -284,7 +282,7 @@ def _curve(
         squared = []
         try:
             for seed in seeds:
-                e = subject.explain(
+                e = case.explain(
                     **settings_of(pair), n_samples=n, seed=seed, draws="independent", progress=watch.within()
                 )
                 squared.append(((np.nan_to_num(e.standardised) - truth) ** 2).sum(axis=1))

@@ -25,7 +25,7 @@ QUICK = 0.5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Subject:
+class Case:
     """The model and the rows, as `explain` takes them and as they are after all checks."""
 
     model: Any
@@ -48,11 +48,11 @@ class Subject:
         return at[:, 0], self.weights[rows].astype(self.job.dtype)
 
 
-def speed(subject: Subject, needs: str) -> float:
+def speed(case: Case, needs: str) -> float:
     """Seconds per point that the model itself takes, by calls of ever more points while they are quick."""
     each = float("inf")
     for n in (1, 16, 256):
-        run = _bare_run(subject, needs, n)
+        run = _bare_run(case, needs, n)
         run()  # libraries load and compile outside the clock
         seconds = min(_seconds(run) for _ in range(ROUNDS))
         each = min(each, seconds / n)
@@ -61,11 +61,11 @@ def speed(subject: Subject, needs: str) -> float:
     return each
 
 
-def _bare_run(subject: Subject, needs: str, n: int) -> Callable[[], None]:
+def _bare_run(case: Case, needs: str, n: int) -> Callable[[], None]:
     """The model alone at n points, batch by batch; one batch is made beforehand and asked about again and again."""
-    model: Any = subject.job.evaluation.model
-    size = min(n, subject.job.evaluation.batch_size)
-    points, weights = subject.points(size)
+    model: Any = case.job.evaluation.model
+    size = min(n, case.job.evaluation.batch_size)
+    points, weights = case.points(size)
 
     def run() -> None:
         for start in range(0, n, size):
@@ -92,11 +92,11 @@ class Cost:
     bare: float
 
 
-def costs_of(subject: Subject, draws: dict[Pair, int], watch: Progress) -> dict[Pair, Cost]:
+def costs_of(case: Case, draws: dict[Pair, int], watch: Progress) -> dict[Pair, Cost]:
     """Whole calls and the bare model, timed in turn."""
-    calls = {pair: partial(subject.explain, **settings_of(pair), n_samples=n) for pair, n in draws.items()}
+    calls = {pair: partial(case.explain, **settings_of(pair), n_samples=n) for pair, n in draws.items()}
     made = {pair: int(call().n_evaluations.sum()) for pair, call in calls.items()}
-    alone = {pair: _bare_run(subject, needs_of(pair), made[pair]) for pair in calls}
+    alone = {pair: _bare_run(case, needs_of(pair), made[pair]) for pair in calls}
     rounds = []
     for _ in range(ROUNDS):
         rounds.append({pair: (_seconds(calls[pair]), _seconds(alone[pair])) for pair in calls})
