@@ -31,13 +31,13 @@ def combine(one: Explanation, sign: float, other: Explanation) -> Explanation:
     if groups is None and not (one.is_exact or other.is_exact):  # what has no error adds none
         is_turned = one.directions is not None
         how = (
-            "design='orthogonal', whose draws are not turned to each row, and"
+            "design='orthogonal', whose draws are not turned to each row, and the same"
             if is_turned
             else "the same method, design,"
         )
         msg = (
             "these explanations come from different draws; their errors are added, not combined."
-            f" Explain both with {how}{' the same' * is_turned} seed and n_samples to combine them exactly"
+            f" Explain both with {how} seed and n_samples to combine them exactly"
         )
         warnings.warn(msg, ErrorsAdded, stacklevel=3)
     word = "−" if sign < 0 else "+"
