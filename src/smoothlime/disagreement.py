@@ -33,6 +33,9 @@ MADE_SURE, MARGIN = 1_024, 0.05
 DEVIATIONS = 6.0
 """Standard deviations that C-LIME's own error is not believed to exceed: a chance of 1e-9."""
 
+PER_FEATURE = 6
+"""Draws for each feature, at least, that a suspicion is settled by: least squares must be well determined."""
+
 ANY_LEVEL = 0.05
 """Of what a comparison says besides its p-value: a suspicion is settled by BEYOND_DOUBT, and does not look at it."""
 
@@ -46,10 +49,9 @@ ANY_AMOUNT = 1 / ROUNDING
 def disagreement(job: Job, weights: Array, row: int) -> str:
     """What is wrong with the gradients around a row, of outputs by weights (k,), if that is beyond doubt; else nothing.
 
-    Asked where something seems to be wrong with them, so by draws of its own.
+    Asked where something seems to be wrong with them: by independent draws, not by the aligned ones that showed it.
     """
-    d = len(job.factor.free)
-    z = DESIGNS["iid"].stream(d, job.seed, None).take(max(MADE_SURE, 6 * d))
+    z = _settling_draws(job, MADE_SURE)
     found = compare_row(job, weights, row, GroupedDraws(z[None, None], is_shared=True), ANY_LEVEL, MARGIN)
     return found.diagnosis if found.p_value <= BEYOND_DOUBT and found.relative > MARGIN else ""
 
@@ -57,11 +59,11 @@ def disagreement(job: Job, weights: Array, row: int) -> str:
 def contradiction(job: Job, weights: Array, row: int, slopes: Array, radius: float, n: int) -> str:
     """What is wrong with gradients whose mean, slopes (f,), is certified within a radius, and is not; or nothing.
 
-    C-LIME, from n draws of its own, knows the slopes to within its noise; where that is too far from the mean gradient
-    for both to be right, the gradients are not the model's.
+    C-LIME, from n draws or more, knows the slopes to within its noise; where that is too far from the mean gradient
+    for both to be right, the gradients are not the model's. The draws may be those behind the mean gradient: what each
+    of the two may be off by is added up, whatever they have to do with each other.
     """
-    d = len(job.factor.free)
-    z = DESIGNS["iid"].stream(d, job.seed, None).take(max(n, 6 * d))
+    z = _settling_draws(job, n)
     outputs, gradients = evaluate_outputs(job, weights, row, GroupedDraws(z[None, None], is_shared=True))
     values = outputs @ weights
     to_features = _standardise(job.factor)
@@ -72,6 +74,12 @@ def contradiction(job: Job, weights: Array, row: int, slopes: Array, radius: flo
     if np.linalg.norm(slopes - by_values) <= radius + noise:
         return ""
     return diagnose(values, gradients, by_values, slopes, outputs, z, job, weights, _error_of(pulls))
+
+
+def _settling_draws(job: Job, n: int) -> Array:
+    """Independent draws (n, d), or more where features are many."""
+    d = len(job.factor.free)
+    return DESIGNS["iid"].stream(d, job.seed, None).take(max(n, PER_FEATURE * d))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,10 +120,8 @@ def compare_row(job: Job, weights: Array, row: int, draws: GroupedDraws, alpha: 
         return Comparison(1.0, True, False, distance, distance / size, distance / size, np.zeros(d, dtype=bool), "")
     strength = 1 / _heaviness(centred @ mean, n)
     squares = (centred**2).sum(axis=1)
-    if n >= max(HOTELLING_FROM, 5 * d):
-        p_value = _hotelling(strength * mean, cov, n)
-    else:
-        p_value = _largest_t(strength * mean, cov, n)[0]
+    largest, by_feature = _largest_t(strength * mean, cov, n)
+    has_level = n >= max(HOTELLING_FROM, 5 * d)
     from scipy.special import stdtrit
 
     # ‖difference‖ < margin·‖w‖ must hold for the errors of both sides; solved for the smallest margin that does
@@ -123,13 +129,13 @@ def compare_row(job: Job, weights: Array, row: int, draws: GroupedDraws, alpha: 
     size_noise = np.sqrt(np.linalg.eigvalsh(np.atleast_2d(np.cov(pulls.T)))[-1] / n)
     within = (distance + quantile * noise) / max(size - quantile * size_noise, ROUNDING * size)
     return Comparison(
-        p_value=p_value,
+        p_value=_hotelling(strength * mean, cov, n) if has_level else largest,
         is_affirmed=bool(within < margin),
         is_heavy=bool(squares.max() > LARGEST_SHARE * squares.sum()),
         distance=distance,
         relative=distance / size,
         within=within,
-        differs=_largest_t(strength * mean, cov, n)[1] <= alpha,
+        differs=by_feature <= alpha,
         diagnosis=diagnose(values, gradients, slopes, mean + slopes, outputs, z, job, weights, _error_of(pulls)),
     )
 
