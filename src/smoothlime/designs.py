@@ -194,12 +194,14 @@ class Design:
 
     name: str
     block: Callable[[int], int]
+    """Draws of a block, for d features; nets are rounded and dealt by their groups, and do not ask"""
     units: Callable[[int, Key], tuple[Units, int]]
     is_paired: bool = False
     is_net: bool = False
     is_aligned: bool = False
     """Whether draws are turned towards what a pilot finds, and groups are parts of one sequence"""
     pairs_below: int = FEWEST_BLOCKS
+    """Whole blocks below which pairs are dealt to groups instead"""
 
     def stream(self, d: int, seed: int, row: int | None = None) -> Stream:
         """The sequence for a seed: shared by all rows, or keyed by the position of one row."""

@@ -65,7 +65,7 @@ class Groups:
         """The same, where groups are.
 
         Scrambled nets count the points on each side of a step almost alike, so groups may agree and all be off
-        by one draw. An error below one draw's share is raised to it; where groups agree still better than
+        by one draw. An error below one draw's share is raised to it; where groups agree to within a quarter of
         that, to two and a half shares: somewhat more than one of eight nets off by one draw would show.
         """
         error = standard_error(self.said, self.sizes) if isinstance(self.said, np.ndarray) else self.said.spread

@@ -38,10 +38,10 @@ def lengthened(z: Array, share: float = SHARE) -> tuple[Array, Array]:
 def _same_quantile(relative: Array, share: float, d: int) -> Array:
     """‖z‖²/d of the lengths whose quantile is that of `relative` among normal ones.
 
-    As the share grows from 0, the mass that moves out beyond a length is ‖z‖²/d times the density there, and so a
-    quantile t of ‖z‖²/d goes outwards by dt/ds = t / (d/2·(1 − s + s·t)): this is followed by the classical rule of
-    Runge and Kutta. With one feature tails are met within 10⁻⁵ of themselves down to 10⁻³, and 10⁻⁴ down to 10⁻⁶; with
-    more features closer.
+    As the share s grows from 0, the mass that moves out beyond t = ‖z‖²/d is t/(d/2) times the density of normal draws
+    there, and so a quantile t goes outwards by dt/ds = t / (d/2·(1 − s + s·t)): this is followed by the classical rule
+    of Runge and Kutta. With one feature tails are met within 10⁻⁵ of themselves down to 10⁻³, and 10⁻⁴ down to 10⁻⁶;
+    with more features closer.
     """
     step, t = share / STEPS, relative
     for at in np.arange(STEPS) * step:

@@ -61,7 +61,7 @@ class TorchBatch:
         return (out if out.ndim == 2 else out[:, None]), gradients
 
     def _followed(self, points: Any, stop: int) -> tuple[Any, Any]:
-        """The same from the model, which learns here that a module writes into its points; these end at `stop`."""
+        """Points as torch follows them, and outputs; a module that writes into points spoils them up to `stop`."""
         model = self.sums.model
         known = len(model.habits)
         found = model.followed(points)

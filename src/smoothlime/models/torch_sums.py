@@ -37,7 +37,6 @@ WAITING = 2**19
 """Outputs that may wait to be added up together with those of further rows: few large operations beat many small, until
 what waits keeps memory from being used again."""
 
-
 RETAINED = 2**25 - 2**16
 """Bytes that are taken and given back unused before the first batch: the C library under Linux hands what a batch had
 back to the system, to be fetched anew for the next one, until it has seen this much come and go; just below 32 MB is
