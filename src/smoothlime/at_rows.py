@@ -139,7 +139,7 @@ class Behind:
 
 def ask_at_rows(job: Job, *, may_open: bool) -> AtRows:
     """Ask for f(x): behind the draws, where that is possible and worthwhile, and else at once."""
-    is_apart = getattr(job.evaluation.model, "is_apart", False) and hasattr(job.method, "gather")
+    is_apart = getattr(job.evaluation.model, "is_apart", False) and job.needs_only_sums
     points = job.rows.astype(job.dtype)
     may_open &= is_apart and len(points) == 1 and not job.design.is_aligned
     behind = _open(job, points) if may_open else None

@@ -83,7 +83,7 @@ def empty_sums(job: Job, rows: Points) -> GradientSums:
     # second moments are a floor for the errors of nets, and of no other design
     sums: GradientSums = model.gradient_sums(
         rows, job.factor.free, job.groups,
-        moments=job.design.is_net, slopes=getattr(job.method, "control", "") == "values", is_shared=job.is_shared,
+        moments=job.design.is_net, slopes=job.combines_values, is_shared=job.is_shared,
     )  # fmt: skip
     return sums
 

@@ -96,11 +96,14 @@ class Job:
         """Groups of draws."""
         return self.layout(self.stopping.looks[0]).groups
 
+    def keys(self, rows: Indices) -> list[int | None]:
+        """What keys the draws of rows, besides the seed: nothing for all of them, or for each its position."""
+        return [None] if self.is_shared else [int(row) for row in rows]
+
     def streams(self, rows: Indices) -> list[Stream]:
         """One sequence of draws for all rows, or one for each."""
         d = len(self.factor.free)
-        keys = [None] if self.is_shared else map(int, rows)
-        return [self.design.stream(d, self.seed, key) for key in keys]
+        return [self.design.stream(d, self.seed, key) for key in self.keys(rows)]
 
     @property
     def budget(self) -> int | None:
@@ -116,6 +119,16 @@ class Job:
         """Terms that least squares fits to n draws: the line, and curves along the first coordinates."""
         d = len(self.factor.free)
         return self.curves.fitted(d, n) if getattr(self.method, "curves", False) else d
+
+    @property
+    def needs_only_sums(self) -> bool:
+        """Whether the method asks for sums of gradients over groups alone, which a model may keep by itself."""
+        return hasattr(self.method, "gather")
+
+    @property
+    def combines_values(self) -> bool:
+        """Whether gradients are combined with what the values at the same draws say."""
+        return getattr(self.method, "control", "none") == "values"
 
     @property
     def longer(self) -> float:

@@ -40,7 +40,7 @@ def run(job: Job, target: Target, progress: Any, *, tells_jumps: bool = False) -
     r, t = target.weights.shape[:2]
     question = Question.of(job, target)
     found = Found(r * t, job.groups, len(job.factor.free))
-    with Progress(progress, r * job.stopping.looks[0 if len(job.stopping.looks) == 1 else 1]) as watch:
+    with Progress(progress, r * job.stopping.looks[:2][-1]) as watch:  # a guess, until the first look knows better
         for rows in _panels(job, question):
             _sample(job, question, rows, found, watch)
     predictions = target.of(job.predictions)
@@ -81,9 +81,9 @@ def _panels(job: Job, question: Question) -> list[Indices]:
     controls = 0 if question.controls is None else question.controls.count
     per_row = 8 * g * d * t * ((1 if job.is_shared else d + 1) + controls)
     per_row += 8 * 5 * DIRECTIONS * d * job.design.is_aligned  # directions and turns
-    per_row += 8 * g * d * t * (getattr(job.method, "control", "") == "values")
+    per_row += 8 * g * d * t * job.combines_values
     per_row += 8 * (d + 1) ** 2 * t * isinstance(job.method, Certifying)  # the pilot's least squares
-    held = getattr(job.evaluation.model, "held_bytes", None) if hasattr(job.method, "gather") else None
+    held = getattr(job.evaluation.model, "held_bytes", None) if job.needs_only_sums else None
     size = max(1, (held or STATE_BYTES) // per_row)
     return [np.arange(start, min(r, start + size)) for start in range(0, r, size)]
 
@@ -108,7 +108,7 @@ def _sample(job: Job, question: Question, rows: Indices, found: Found, watch: Pr
             return
         drawn = n
         watch.expect(still_to_draw)
-        state.keep((left[:, None] * t + np.arange(t)).reshape(-1))
+        state.keep(_each_target(left, t))
         rows, source = rows[left], source.rows(left)
 
 
@@ -148,7 +148,7 @@ def _begin(job: Job, question: Question, rows: Indices) -> Any:
     """Empty sums, kept by the model where it can and where sums are all the method needs."""
     t = question.t
     gradient_sums = getattr(job.evaluation.model, "gradient_sums", None)  # of a model that is SumsGradients
-    if gradient_sums is not None and hasattr(job.method, "gather"):
+    if gradient_sums is not None and job.needs_only_sums:
         sums, weights = job.answers.opened, question.weights
         if sums is None:
             x = job.rows
@@ -225,7 +225,7 @@ def _on_host(job: Job, state: Any, part: slice) -> Any:
 
 def _ask_again(job: Job, question: Question, rows: Indices, source: Source, between: tuple[int, int]) -> None:
     """Repeat the draws between two counts in full view: every output and gradient is looked at as it comes."""
-    state = job.method.start(question.weights[rows, :, 0].size, job.groups, job.seen, is_shared=job.is_shared)
+    state = job.method.start(len(rows) * question.t, job.groups, job.seen, is_shared=job.is_shared)
     again = source.begun_again(rows, between[0], job.evaluation.batch_size)
     _advance(job, question, rows, state, again, between, Progress(None, 0))
 
@@ -261,6 +261,11 @@ def _with_targets(rows: Indices, t: int) -> Any:
     """Positions of rows among rows × targets; as a slice where they follow each other, which is copied faster."""
     if len(rows) and rows[-1] - rows[0] == len(rows) - 1:  # they are in order
         return slice(int(rows[0]) * t, (int(rows[-1]) + 1) * t)
+    return _each_target(rows, t)
+
+
+def _each_target(rows: Indices, t: int) -> Indices:
+    """Positions of rows among rows × targets, one by one."""
     return (rows[:, None] * t + np.arange(t)).reshape(-1)
 
 

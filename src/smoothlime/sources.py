@@ -37,8 +37,7 @@ class Source:
         if not job.design.is_aligned:
             return cls(job, job.streams(rows), None, None, None)
         seen = _pilot(job, question, rows)
-        keys = [None] if job.is_shared else map(int, rows)
-        spare = [spare_draws(DIRECTIONS, len(job.factor.free), job.seed, key) for key in keys]
+        spare = [spare_draws(DIRECTIONS, len(job.factor.free), job.seed, key) for key in job.keys(rows)]
         directions = filled_up(seen, np.stack(spare))
         turns = Turns.onto(directions)
         is_bent: Flags = np.asarray(seen[:, 1:].any(axis=(1, 2)))
@@ -113,8 +112,7 @@ def _pilot(job: Job, question: Question, rows: Indices) -> Array:
     block = max(1, job.evaluation.batch_size // job.pilot)
     for start in range(0, len(rows), block):
         part = rows[start : start + block]
-        keys = [None] if job.is_shared else part
-        z = np.stack([pilot_draws(count, d, job.seed, None if key is None else int(key)) for key in keys])
+        z = np.stack([pilot_draws(count, d, job.seed, key) for key in job.keys(part)])
         if not has_gradients:
             z = np.stack([with_steps(each) for each in z])
         draws = GroupedDraws(z[:, None], is_shared=job.is_shared)
