@@ -7,7 +7,7 @@ import torch
 import smoothlime as sl
 from smoothlime import errors
 from smoothlime import testing as known
-from smoothlime.disagreement import ANY_AMOUNT
+from smoothlime.disagreement import ANY_AMOUNT, _heaviness
 from smoothlime.uncertainty.stopping import BELIEVED_CONSTANT
 
 
@@ -196,6 +196,15 @@ def test_heavy_tails_are_not_taken_for_lies():
             for seed in range(200)
         ]
         assert np.mean(rejected) <= 0.07
+
+
+def test_skewed_differences_count_for_less():
+    """Of 100 terms, 10 are 9 and the others −1: of skewness 8/3."""
+    terms = np.where(np.arange(100) < 10, 9.0, -1.0)
+    second_order = (8 / 3) ** 2 * (2.5**4 + 2 * 2.5**2 - 3) / (18 * 100)
+    assert _heaviness(terms, 100) == pytest.approx(1 + 2 * second_order, rel=1e-3)
+    assert _heaviness(-terms, 100) == _heaviness(terms, 100)
+    assert _heaviness(np.array([1.0, -1.0]), 2) == _heaviness(np.zeros(5), 5) == 1.0
 
 
 def test_a_nearly_linear_output_with_the_wrong_gradients():

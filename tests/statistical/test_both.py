@@ -232,6 +232,16 @@ class TestDisagreement:
         truth = smooth.slopes(np.zeros(6), sl.Neighbourhood(1.0))
         assert ((lower <= truth) & (truth <= upper)).mean() > 0.9
 
+    def test_the_output_and_the_row_that_jump_are_named(self):
+        class JumpsFarOut(torch.nn.Module):
+            def forward(self, a):
+                smooth = torch.tanh(a @ a.new_tensor(V)) + torch.sin(a @ a.new_tensor(W))
+                return torch.stack([smooth, smooth + (a[:, 0] > 20.0)], dim=1)
+
+        rows = np.array([[0.0, 0.0, 0.0, 0.0], [20.0, 0.0, 0.0, 0.0], [20.0, 0.1, 0.0, 0.0]])
+        with pytest.warns(sl.errors.JumpsUnseen, match="gradients of '1' are not its slopes around row 1 and 1 more:"):
+            sl.explain_outputs(JumpsFarOut().double(), rows, n_samples=1_024)
+
     def test_values_without_their_last_digits_are_not_listened_to(self):
         with torch.random.fork_rng():
             torch.manual_seed(0)

@@ -192,6 +192,14 @@ class TestArithmetic:
         with pytest.warns(errors.ErrorsAdded):
             _ = apart[0] - apart[1]
 
+    def test_the_fewer_groups_decide_where_errors_are_added(self):
+        nets, draws = explain(design="sobol"), explain(design="iid")  # of 8 and 32 groups
+        for one, other in ((nets, draws), (draws, nets)):
+            with pytest.warns(errors.ErrorsAdded):
+                both = one - other
+            np.testing.assert_array_equal(both.degrees_of_freedom, 7)
+            assert (both.half_width(0.05) >= (one.half_width(0.05) + other.half_width(0.05)) * (1 - 1e-12)).all()
+
     def test_what_is_known_exactly_adds_no_error_and_takes_none_away(self):
         tail = sl.from_functions(
             values=lambda a: np.exp(1.5 * a[:, 0]), gradients=lambda a: 1.5 * np.exp(1.5 * a) * [1.0, 0.0]

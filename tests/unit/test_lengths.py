@@ -106,6 +106,21 @@ def test_an_error_is_raised_to_what_the_design_can_resolve():
     np.testing.assert_allclose(groups(resolution=10 * plain).standard_error, 25 * plain, rtol=1e-12)
 
 
+def test_multiples_and_differences_are_resolved_no_better_than_what_they_are_made_of():
+    agreeing = groups(np.ones((R, G, F)), resolution=0.3)  # groups that agree exactly: two and a half shares
+    for scale in (2.0, -2.0):
+        np.testing.assert_allclose(agreeing.times(scale).standard_error, 2 * 2.5 * 0.3, rtol=1e-12)
+    difference = agreeing.plus(agreeing.times(-1.0))
+    np.testing.assert_allclose(difference.standard_error, 2.5 * (0.3 + 0.3), rtol=1e-12)
+
+
+def test_a_sum_has_as_few_degrees_of_freedom_as_what_it_is_made_of():
+    few, many = dataclasses.replace(groups(), freedom=np.full(R, 3.0)), groups()
+    for total in (few.plus(many), many.plus(few)):
+        np.testing.assert_array_equal(total.degrees_of_freedom, 3.0)
+    np.testing.assert_array_equal(many.plus(many).degrees_of_freedom, G - 1)
+
+
 @pytest.mark.parametrize("factor", [DIAGONAL, FULL], ids=["diagonal", "full"])
 def test_fidelity_is_the_share_of_variance_that_slopes_explain_beyond_noise(factor):
     noise = standard_error(factor.whiten(PSEUDO), SIZES)
