@@ -104,6 +104,16 @@ def test_sobol_says_up_to_how_many_features_it_goes():
         DESIGNS["sobol"].stream(30_000, 0)
 
 
+@pytest.mark.parametrize("name", ["aligned", "aligned-pairs"])
+def test_draws_of_one_net_are_rounded_down_to_one_that_groups_share_evenly(name):
+    design = DESIGNS[name]
+    for n in (1, 15, 16, 31, 32, 33, 63, 64, 1_000):
+        below = design.below(n, 3)
+        assert below <= n
+        assert below == 0 or design.whole(below, 3) == below
+    assert design.below(1_023, 3) == 512
+
+
 def test_draws_are_rounded_up_to_whole_blocks():
     assert [DESIGNS[name].whole(1_000, 15) for name in ("iid", "antithetic", "orthogonal")] == [1_000, 1_000, 1_020]
     assert [DESIGNS["sobol"].whole(n, 15) for n in (1, 8, 9, 1_000, 1_024)] == [8, 8, 16, 1_024, 1_024]

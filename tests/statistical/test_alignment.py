@@ -228,6 +228,26 @@ class TestTogether:
         assert difference.groups is not None
         assert (np.abs(difference.values - contrast.values) <= 4 * contrast.standard_error + 1e-12).all()
 
+    @pytest.mark.parametrize("method", ["smoothgrad", "clime"])
+    def test_outputs_have_the_same_say_in_where_draws_are_turned_however_large(self, method):
+        def outputs(larger):
+            v, w = np.array([1.0, -0.5, 0.3]), np.array([0.2, 0.9, -0.7])
+
+            def values(a):
+                return np.stack([larger * np.sin(a @ v), np.tanh(a @ w)], axis=1)
+
+            def gradients(a):
+                return np.stack([larger * np.outer(np.cos(a @ v), v), np.outer(1 - np.tanh(a @ w) ** 2, w)], axis=1)
+
+            return sl.from_functions(values=values, gradients=gradients)
+
+        found = [
+            sl.explain_outputs(outputs(larger), [0.1, 0.2, -0.3], n_samples=512, design="aligned", method=method)
+            for larger in (1.0, 1e4)
+        ]
+        one, other = (next(iter(each.values())).directions for each in found)
+        np.testing.assert_allclose(other, one, atol=1e-9)
+
     def test_a_multiple_of_a_model_is_turned_alike(self):
         (model, _), (double, _) = two_waves(), two_waves(2.0)
         difference = 2 * aligned(model, X, n_samples=256) - aligned(double, X, n_samples=256)

@@ -8,7 +8,7 @@ import pytest
 
 import smoothlime as sl
 from smoothlime import contenders
-from smoothlime.benchmark import benchmark, crossing
+from smoothlime.benchmark import Reference, _apart, _Truth, benchmark, crossing
 from smoothlime.errors import TooFewDraws, WrongType
 from smoothlime.plots.contest import as_text
 
@@ -67,6 +67,25 @@ def test_gradients_that_are_right_are_not_said_to_miss_anything(seed):
         assert len(found.references) == 2
         assert found.apart is None
         assert "slopes differ" not in as_text(found)
+
+
+def test_gradients_are_said_to_miss_something_beyond_chance_and_a_hundredth_of_the_slope():
+    def truth(slopes, error):
+        return _Truth(np.array(slopes), np.array(error), Reference("", "", "", 0, 0.0))
+
+    values = truth([[3.0, 4.0], [0.0, 1.0]], [0.0, 0.001])
+    for offset, error, apart in ((0.04, 0.0, None), (0.5, 0.0, 0.1), (0.5, 0.2, None)):  # of a slope of length 5
+        gradients = truth([[3.0 + offset, 4.0], [0.0, 1.0]], [error, 0.001])
+        found = _apart({"gradients": gradients, "values": values})
+        assert found == (None if apart is None else pytest.approx(apart))
+    assert _apart({"values": values}) is None
+
+
+def test_draws_that_are_enough_once_blocks_are_whole_are_tried():
+    """Differences on 3 features need two bases, 12 draws; 7 are rounded up to as many, and 6 are one basis."""
+    pair = ("differences", "differences")
+    assert contenders.with_enough_draws([pair], [6, 7, 64], 3) == ({pair: [7, 64]}, ())
+    assert sl.explain(sl.testing.Sine(np.ones(3)), np.zeros(3), method="differences", n_samples=7).n_samples == 12
 
 
 def test_progress_is_told_during_the_larger_run_and_adds_up():

@@ -86,6 +86,13 @@ class TestCombination:
         np.testing.assert_allclose(said.sum(axis=1), 0, atol=1e-9)
         assert not np.allclose(said, gradients)
 
+    def test_outputs_have_the_same_say_in_them_however_large(self):
+        gradients, slopes = np.random.default_rng(6).normal(size=(2, 2, 16, 5))
+        larger = np.array([1_000.0, 1.0])[:, None, None]
+        said = combined(gradients, slopes, 2)
+        np.testing.assert_allclose(combined(larger * gradients, larger * slopes, 2), larger * said, rtol=1e-9)
+        assert not np.allclose(said, combined(gradients, slopes))  # each by itself has other weights
+
     def test_lies_between_what_gradients_and_values_say(self):
         half = np.random.default_rng(3).normal(size=(1, 8, 3))
         gradients = np.concatenate([half, -half], axis=1)  # neither skewed nor off zero

@@ -314,6 +314,16 @@ class TestApart:
         make_room(last, allowed=410)
         assert said[2].bytes_on[1] == last.bytes_on[1] == 200
 
+    def test_what_waits_on_another_device_need_not_make_room(self):
+        def said(device):  # of the device "meta" nothing can be fetched
+            numbers, errors = (torch.zeros(shape, dtype=torch.float64, device=device) for shape in ((1, 4, 5), (1, 5)))
+            return TorchSaid(torch, numbers, errors)
+
+        elsewhere, here = said("meta"), said("cpu")
+        make_room(elsewhere, allowed=1_000)
+        make_room(here, allowed=0)
+        assert elsewhere.bytes_on[1] == here.bytes_on[1] == 200
+
     def test_a_random_model_is_found_out_all_the_same(self, apart):
         class Random(torch.nn.Module):
             def forward(self, a):

@@ -72,6 +72,22 @@ def test_what_pulls_at_one_feature_shows_whatever_the_slope_of_another():
     assert (expected[:, 0] > 1.3 * t_quantile(G - 1.0, 0.975) * standard_error(skewed, sizes)[:, 0]).all()
 
 
+def test_slopes_that_pull_together_show_beside_one_that_is_far_steeper(monkeypatch):
+    monkeypatch.setattr(lengths, "clear_skewness", lambda numbers, sizes: np.zeros((R, numbers.shape[2])))
+    pull = np.random.default_rng(1).exponential(size=(R, G, 1)) ** 2
+    moderate, steep = np.repeat(pull, 2, axis=2), 1e6 + np.random.default_rng(2).normal(size=(R, G, 1))
+    sizes = np.broadcast_to(SIZES, (R, G))
+
+    def widths(said):
+        f = said.shape[2]
+        found = Groups(said, sizes, np.broadcast_to(0.0, (R, f)), None)
+        return found.half_width(said.mean(axis=1), Factor(f, np.arange(f), np.ones(f)), 0.05)
+
+    beside, alone = widths(np.concatenate([moderate, 1e-3 * steep], axis=2))[:, :2], widths(moderate)
+    np.testing.assert_allclose(beside, alone, rtol=1e-4)
+    assert (alone > 1.05 * t_quantile(G - 1.0, 0.975) * standard_error(moderate, sizes)).all()
+
+
 def test_skewness_that_may_be_chance_does_not_count_for_single_features():
     calm = np.random.default_rng(0).normal(size=(400, G, 5))
     sizes = np.broadcast_to(SIZES, (400, G))

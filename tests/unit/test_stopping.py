@@ -143,6 +143,19 @@ def test_all_outputs_of_a_row_stop_together():
     assert each["hard"].converged.all()
 
 
+def test_the_forecast_is_that_of_the_output_that_takes_longest():
+    """Least squares knows a line after the first look, and the row goes on for its other output."""
+    model = sl.from_functions(
+        values=lambda a: np.column_stack([a @ V, known.Sine(3 * V).values(a)]), outputs=("line", "wave")
+    )
+    seen = []
+    sl.explain_outputs(
+        model, X[:1], sigma=0.6, method="clime", design="iid", progress=lambda done, total: seen.append((done, total))
+    )
+    assert seen[-1][0] > 2_000
+    assert all(done <= total for done, total in seen)
+
+
 def test_progress_adds_up_to_what_was_drawn():
     seen = []
     e = sl.explain(F, X, sigma=0.6, progress=lambda done, total: seen.append((done, total)), method="clime")
