@@ -211,3 +211,17 @@ def test_least_squares_is_as_sure_as_the_estimate_that_is_bounded_is_near():
     apart = np.linalg.norm(clime.standardised - stein.standardised, axis=1)
     assert apart > 0.01 * stein.radius  # seen by far, if it were left out
     np.testing.assert_allclose(clime.radius, stein.radius + apart, rtol=1e-9)
+
+
+def test_what_clipping_may_hide_is_added_to_the_radius():
+    """Of a constant nothing is left to clip, but of another model in this range it might: docs/theory/bounds.md."""
+    from scipy.stats import norm
+
+    e = sl.explain(
+        lambda a: np.full(len(a), 0.5), [0.0], method="stein", n_samples=4_000, guarantee="certified",
+        output_range=(0, 1),
+    )  # fmt: skip
+    half, q, main = 0.5, np.sqrt(2 * np.log(4_000)), 4_000 - 64
+    hidden = 2 * half * (norm.pdf(q) - q * norm.cdf(-q))
+    assert hidden > 1e-6
+    np.testing.assert_allclose(e.radius, half * q * np.log(2 / 0.025) / (0.9 * main) + hidden, rtol=1e-9)
