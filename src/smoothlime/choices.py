@@ -100,8 +100,10 @@ def certify_method(
             msg = "gradient_bound must be > 0; got 0"
             raise InvalidArgument(msg)
         return CertifiedSmoothGrad(length)
-    if not isinstance(chosen, CLime | Stein) or (isinstance(chosen, CLime) and chosen.ridge):
-        what = "a ridge penalty" if isinstance(chosen, CLime) else f"method {chosen.name!r}"
+    if not isinstance(chosen, CLime | Stein) or (isinstance(chosen, CLime) and (chosen.ridge or chosen.curves)):
+        what = f"method {chosen.name!r}"
+        if isinstance(chosen, CLime):
+            what = "curves" if chosen.curves else "a ridge penalty"
         msg = f"guarantee='certified' has no bound for {what}; use method='clime', 'stein' or 'smoothgrad'"
         raise InvalidArgument(msg)
     if output_range is None:

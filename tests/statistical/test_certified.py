@@ -171,6 +171,7 @@ def test_a_gradient_bound_of_a_network_certifies_it(elu_network):
         ({"method": "smoothgrad"}, errors.InvalidArgument, r"needs gradient_bound for smoothgrad"),
         ({"method": "differences"}, errors.InvalidArgument, r"has no bound for method 'differences'"),
         ({"method": sl.CLime(ridge=1)}, errors.InvalidArgument, r"has no bound for a ridge penalty"),
+        ({"method": sl.CLime(curves=True)}, errors.InvalidArgument, r"has no bound for curves; use method='clime'"),
         ({"output_range": (0, 1), "design": "sobol"}, errors.InvalidArgument, r"needs iid draws.*got design='sobol'"),
         ({"output_range": (0.2, 0.8)}, errors.ModelError, r"the model returned .* outside output_range=\(0.2, 0.8\)"),
         ({"gradient_bound": 0.1}, errors.ModelError, r"gradient of length .* beyond gradient_bound=0.1"),
