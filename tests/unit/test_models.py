@@ -127,6 +127,14 @@ class TestTorch:
         with pytest.raises(ModelError, match=rf"has a {type(layer).__name__} \(at '1'\) in training mode.*eval\(\)"):
             sl.explain(made, POINTS, target=0)
 
+    def test_lazy_layers_without_weights_are_refused_and_stay_so(self):
+        net = torch.nn.Sequential(torch.nn.LazyLinear(3), torch.nn.Tanh(), torch.nn.LazyLinear(1)).eval()
+        with pytest.raises(ModelError, match=r"lazy layers without weights.*Call it once on a batch"):
+            sl.explain(net, [0.1, 0.2], n_samples=64)
+        assert net[0].has_uninitialized_params()
+        net(torch.zeros(1, 2))
+        assert sl.explain(net, [0.1, 0.2], n_samples=64).values.shape == (1, 2)
+
     def test_layers_that_do_not_care_may_stay_in_training_mode(self):
         sl.explain(network().train(), POINTS, target=0, n_samples=64)
 

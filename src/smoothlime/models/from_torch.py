@@ -17,6 +17,7 @@ from .._validate import check_choice
 from ..errors import InvalidArgument, ModelError
 from .base import changed_width, is_out_of_memory, wrong_shape
 from .torch_constant import constant
+from .torch_layers import check_ready, dense_units
 from .torch_narrow import is_narrow, lay_out
 from .torch_sums import TorchSums
 
@@ -253,7 +254,7 @@ def from_torch(
     if output == "margin":
         msg = "output='margin' is for classifiers that know both; a torch module's outputs are taken as they come"
         raise InvalidArgument(msg)
-    _check_evaluation_mode(torch, module)
+    check_ready(torch, module)
     if device is not None:
         device = _check_device(torch, device)
         module = module.to(device)
@@ -274,27 +275,8 @@ def from_torch(
         outputs=outputs,
         compiled=_compile(torch, module, compiled),
         autocast=None if autocast is None else getattr(torch, autocast),
-        units=_units(torch, module) if home.type == "cpu" else 0,  # nobody asks for it elsewhere
+        units=dense_units(torch, module) if home.type == "cpu" else 0,  # nobody asks for it elsewhere
     )
-
-
-def _units(torch: Any, module: Any) -> int:
-    """Outputs of all dense layers; 0 where there are parameters elsewhere, whose outputs are anybody's guess."""
-    with_weights = [part for part in _parts(module) if part._parameters]
-    if not all(type(part) is torch.nn.Linear for part in with_weights):
-        return 0
-    return sum(part.out_features for part in with_weights)
-
-
-def _parts(module: Any) -> list[Any]:
-    """A module and all within. Torch's own walk makes names on the way, which takes as long as a batch may."""
-    found, waiting = {id(module): module}, [module]
-    while waiting:
-        for part in waiting.pop()._modules.values():
-            if part is not None and id(part) not in found:
-                found[id(part)] = part
-                waiting.append(part)
-    return list(found.values())
 
 
 def _compile(torch: Any, module: Any, backend: bool | str) -> Any:
@@ -350,49 +332,3 @@ def _no_tensor(out: Any) -> str:
 def _writes(points: Any) -> int:
     """How often a tensor was written to, by torch's own count, which tensors of inference mode do not keep."""
     return 0 if points.is_inference() else int(points._version)
-
-
-def _check_evaluation_mode(torch: Any, module: Any) -> None:
-    """Dropout and batch norm in training mode make an answer depend on chance or on its neighbours in a batch.
-
-    Batch norm that keeps no statistics always does the latter.
-    """
-    parts = _parts(module)
-    kept = (part for part in parts if "running_mean" in part._buffers and part._buffers["running_mean"] is None)
-    if any(_home(_kind(torch, part)).endswith(".batchnorm") for part in kept):
-        msg = (
-            "the network has a batch norm without running statistics (track_running_stats=False), so its answers depend"
-            " on the rest of the batch in evaluation mode too. Give it statistics that it keeps"
-        )
-        raise ModelError(msg)
-    if not any(_is_training(part) for part in parts):
-        return
-    for name, part in module.named_modules():
-        if not _is_training(part):
-            continue
-        kind = _kind(torch, part)
-        home = _home(kind)
-        drops = isinstance(getattr(part, "dropout", None), int | float) and part.dropout > 0
-        moody = home.endswith((".dropout", ".batchnorm")) or kind.__name__ == "RReLU" or drops
-        if moody:
-            where = f" (at {name!r})" if name else ""
-            msg = (
-                f"the network has a {kind.__name__}{where} in training mode, so its answers depend on chance or on"
-                " the rest of the batch. Call model.eval() first"
-            )
-            raise ModelError(msg)
-
-
-def _is_training(part: Any) -> bool:
-    """Whether a layer is in training mode; those that TorchScript has frozen are in none."""
-    return bool(getattr(part, "training", False))
-
-
-def _kind(torch: Any, part: Any) -> Any:
-    """Class of a layer; TorchScript has one for all, and keeps the name of what a layer was made of."""
-    return getattr(torch.nn, str(getattr(part, "original_name", "")), type(part))
-
-
-def _home(kind: Any) -> str:
-    """The module of torch that a class of layers comes from."""
-    return next((each.__module__ for each in kind.__mro__ if each.__module__.startswith("torch.nn.modules")), "")
