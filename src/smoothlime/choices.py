@@ -19,6 +19,9 @@ METHODS: dict[str, Callable[[], Estimator]] = {
 BASIS_FEATURES = 1_024
 """Up to here a random orthonormal basis costs less than the model calls along it."""
 
+WIDEST_BASIS = 4_096
+"""Up to here it costs less than least squares, all that there is besides for predictions alone."""
+
 ALIGNED_FEATURES = {"gradients": 1_024, "values": 128}
 """Up to here draws are turned to where the model varies most. A pilot of values costs two points a feature or more."""
 
@@ -64,7 +67,9 @@ def choose_method(
             return with_curves
         if design != "auto":
             return CLime()
-        return Differences() if d <= BASIS_FEATURES else CLime()
+        differences, draws = Differences(), most if n is None else n
+        is_enough = draws is None or draws >= differences.fewest(d, is_paired=True)
+        return differences if d <= BASIS_FEATURES or (d <= WIDEST_BASIS and is_enough) else CLime()
     if method == "exact":
         msg = "method='exact' draws nothing, and this needs draws; choose from " + ", ".join(map(repr, METHODS))
         raise InvalidArgument(msg)

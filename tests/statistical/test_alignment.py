@@ -553,6 +553,17 @@ def test_predictions_are_asked_at_turned_draws_from_twelve_for_each_feature(d, n
 
 
 @pytest.mark.parametrize(
+    ("d", "n", "most", "takes"),
+    [
+        (1_100, None, None, "differences"), (1_100, 4_400, None, "differences"), (1_100, 4_399, None, "clime"),
+        (1_100, None, 4_399, "clime"), (4_096, None, None, "differences"), (4_097, None, None, "clime"),
+    ],
+)  # fmt: skip
+def test_more_than_a_thousand_features_are_left_to_differences_where_draws_allow_two_bases(d, n, most, takes):
+    assert choose_method("auto", has_gradients=False, d=d, n=n, most=most).name == takes
+
+
+@pytest.mark.parametrize(
     ("d", "n", "design"),
     [(9, 1_024, "aligned"), (16, 4_096, "aligned"), (9, None, "aligned"), (17, 2_048, "aligned-pairs"),
      (17, None, "aligned-pairs")],

@@ -51,6 +51,18 @@ def test_panels_change_rounding_only(method, design, monkeypatch):
         np.testing.assert_allclose(found.standard_error, expected.standard_error, rtol=1e-9)
 
 
+@pytest.mark.parametrize("batch_size", [10, 96, "auto"])
+def test_directions_may_be_added_up_sooner_or_later(monkeypatch, batch_size):
+    """Of few rows they wait; where rows are more than features, or they have waited for long, they are added up."""
+    settings = {"method": "differences", "n_samples": 1_200, "batch_size": batch_size}
+    waiting, together = explain(X[:2], **settings), explain(X, **settings)
+    monkeypatch.setattr("smoothlime.estimators.differences.WAITING", 0)
+    at_once = explain(X[:2], **settings)
+    for other in (together[:2], at_once):
+        np.testing.assert_allclose(waiting.values, other.values, rtol=1e-12)
+        np.testing.assert_allclose(waiting.standard_error, other.standard_error, rtol=1e-9)
+
+
 def test_independent_rows_have_draws_of_their_own():
     e = explain(np.repeat(X[:1], 3, axis=0), draws="independent", method="clime")
     assert len(np.unique(e.values[:, 0])) == 3

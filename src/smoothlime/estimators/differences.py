@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
+from math import prod
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -17,8 +19,8 @@ from .controls import ControlSums
 CONTROLS = ("none", "margin")
 
 WAITING = 2**20
-"""Numbers of shared draws that wait to be multiplied together: with many features, sums over few pairs of each group
-take far longer to write down than to work out."""
+"""Numbers of shared draws that may wait in any case: with many features, sums over few pairs of each group take far
+longer to write down than to work out."""
 
 
 class _State:
@@ -27,7 +29,8 @@ class _State:
         self.moments = np.zeros((2, rows))
         self.halves, self.unit = np.zeros((2, rows)), np.zeros(rows)
         self.slopes = np.zeros((rows, groups, d))
-        self._directions = np.zeros((1 if is_shared else rows, groups, d, d))
+        self._shape = 1 if is_shared else rows, groups, d, d
+        self._directions: Array | None = None  # made by the first sums: with many features it takes much room
         self._waiting: list[tuple[slice, Array, Array]] = []
         self.controls: ControlSums | None = None  # made by the first batch that brings any
         self.is_shared = is_shared
@@ -36,43 +39,50 @@ class _State:
         """Forget all other rows."""
         self.pivot, self.moments, self.slopes = self.pivot[rows], self.moments[:, rows], self.slopes[rows]
         self.halves, self.unit = self.halves[:, rows], self.unit[rows]
-        if not self.is_shared:
+        if not self.is_shared and self._directions is not None:
             self._directions = self._directions[rows]
         if self.controls is not None:
             self.controls.keep(rows)
 
     def add_directions(self, rows: Rows, groups: slice, draws: GroupedDraws) -> None:
-        """Add what pairs have looked along; those that rows share wait for more of the same groups."""
+        """Add what pairs have looked along; those that rows share wait, as long as they take less room than sums."""
         z, along = draws.pairs
         if not self.is_shared:
-            self._directions[rows, groups] += along.z.swapaxes(2, 3) @ z
+            self._sums[rows, groups] += along.z.swapaxes(2, 3) @ z
             return
-        if self._waiting and self._waiting[0][0] != groups:
-            self._add_waiting()
-        self._waiting.append((groups, z, along.z))
-        if sum(each.size for _, each, _ in self._waiting) > WAITING:
+        self._waiting.append((groups, z[0].copy(), draws.pair_weights[0]))
+        if sum(each.size for _, each, _ in self._waiting) > max(WAITING, prod(self._shape) // 2):
             self._add_waiting()
 
+    @property
+    def _sums(self) -> Array:
+        if self._directions is None:
+            self._directions = np.zeros(self._shape)
+        return self._directions
+
     def _add_waiting(self) -> None:
-        if self._waiting:
-            groups = self._waiting[0][0]
-            z, along = (np.concatenate([each[i] for each in self._waiting], axis=2) for i in (1, 2))
-            self._directions[:, groups] += along.swapaxes(2, 3) @ z
-            self._waiting.clear()
+        for groups, several in groupby(self._waiting, key=lambda each: each[0]):
+            z, weights = (np.concatenate(parts, axis=1) for parts in list(zip(*several, strict=True))[1:])
+            self._sums[0, groups] += (z * weights[..., None]).swapaxes(1, 2) @ z
+        self._waiting.clear()
 
     def unexpected(self, by_group: Array, pairs: Array) -> Array:
         """(r, g, d) what sums of groups say beyond the mean slope, per pair.
 
         A group that looked along half the directions says half the slope; only the rest is its own error.
         """
-        self._add_waiting()
-        directions = self._directions[:, : len(pairs)]
         slopes = by_group.sum(axis=1) / pairs.sum()
-        if self.is_shared:
-            expected = (directions[0] @ slopes.T).transpose(2, 0, 1)
-        else:
-            expected = np.einsum("rgij,rj->rgi", directions, slopes)
-        return (by_group - expected) / pairs[:, None]
+        if not self.is_shared:
+            expected = np.einsum("rgij,rj->rgi", self._sums[:, : len(pairs)], slopes)
+            return (by_group - expected) / pairs[:, None]
+        if len(slopes) > slopes.shape[1]:
+            self._add_waiting()  # one product for all rows
+        along_slopes = np.zeros((len(pairs), *slopes.T.shape))
+        if self._directions is not None:
+            along_slopes += self._directions[0, : len(pairs)] @ slopes.T
+        for groups, z, weights in self._waiting:
+            along_slopes[groups] += z.swapaxes(1, 2) @ (weights[..., None] * (z @ slopes.T))
+        return (by_group - along_slopes.transpose(2, 0, 1)) / pairs[:, None]
 
 
 @dataclass(frozen=True, slots=True)
