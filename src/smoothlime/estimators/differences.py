@@ -32,6 +32,7 @@ class _State:
         self._shape = 1 if is_shared else rows, groups, d, d
         self._directions: Array | None = None  # made by the first sums: with many features it takes much room
         self._waiting: list[tuple[slice, Array, Array]] = []
+        self._waiting_size = 0
         self.controls: ControlSums | None = None  # made by the first batch that brings any
         self.is_shared = is_shared
 
@@ -51,7 +52,8 @@ class _State:
             self._sums[rows, groups] += along.z.swapaxes(2, 3) @ z
             return
         self._waiting.append((groups, z[0].copy(), draws.pair_weights[0]))
-        if sum(each.size for _, each, _ in self._waiting) > max(WAITING, prod(self._shape) // 2):
+        self._waiting_size += z.size
+        if self._waiting_size > max(WAITING, prod(self._shape) // 2):
             self._add_waiting()
 
     @property
@@ -62,9 +64,13 @@ class _State:
 
     def _add_waiting(self) -> None:
         for groups, several in groupby(self._waiting, key=lambda each: each[0]):
-            z, weights = (np.concatenate(parts, axis=1) for parts in list(zip(*several, strict=True))[1:])
-            self._sums[0, groups] += (z * weights[..., None]).swapaxes(1, 2) @ z
+            parts = list(several)
+            for i in range(groups.stop - groups.start):  # products of all groups at once would take as much room again
+                z = np.concatenate([each[i] for _, each, _ in parts])
+                weights = np.concatenate([each[i] for _, _, each in parts])
+                self._sums[0, groups.start + i] += (z * weights[:, None]).T @ z
         self._waiting.clear()
+        self._waiting_size = 0
 
     def unexpected(self, by_group: Array, pairs: Array) -> Array:
         """(r, g, d) what sums of groups say beyond the mean slope, per pair.

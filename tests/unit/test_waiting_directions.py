@@ -1,0 +1,44 @@
+"""Directions of shared draws that wait before they are multiplied: what waiting costs, and adding up."""
+
+import tracemalloc
+
+import numpy as np
+
+from smoothlime.estimators import Differences, GroupedDraws
+from smoothlime.neighbourhood import Factor
+
+GROUPS, D = 32, 100
+SUMS = 8 * GROUPS * D * D
+
+
+def started(d=D):
+    return Differences().start(1, GROUPS, Factor(d, np.arange(d), np.ones(d)), is_shared=True)
+
+
+def pairs(groups, count, d=D):
+    return GroupedDraws(np.random.default_rng(0).standard_normal((1, groups, 2 * count, d)), is_shared=True)
+
+
+def test_what_waits_is_not_gone_through_for_every_further_pair():
+    class Unread(list):
+        def __iter__(self):
+            raise AssertionError("small batches would take time by their number squared")
+
+    state, method = started(d=3), Differences()
+    state._waiting = Unread()
+    for group in range(GROUPS):
+        method.update_shared(state, slice(group, group + 1), pairs(1, 1, d=3))
+    assert len(state._waiting) == GROUPS
+
+
+def test_adding_up_takes_little_room_besides_the_sums_and_what_waits(monkeypatch):
+    monkeypatch.setattr("smoothlime.estimators.differences.WAITING", 0)
+    state, method, draws = started(), Differences(), pairs(GROUPS, 4)
+    tracemalloc.start()
+    try:
+        while len(state._waiting) or state._directions is None:
+            method.update_shared(state, slice(0, GROUPS), draws)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 1.8 * SUMS
