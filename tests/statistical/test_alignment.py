@@ -486,6 +486,19 @@ class TestLeastSquares:
         held = ((lower <= truth) & (truth <= upper)).mean(axis=1)
         assert held.mean() + 3 * held.std() / np.sqrt(len(held)) >= 0.95
 
+    @pytest.mark.parametrize(
+        ("function", "d", "least"), [("probit", 2, 0.004), ("probit", 4, 0.011), ("wave", 4, 0.085)]
+    )
+    def test_few_even_draws_take_them_only_where_they_are_clearly_better(self, function, d, least):
+        """256 draws; taken where groups agreed better with them at all, errors were twice as large."""
+        v = np.linspace(1, 2, d) / np.linalg.norm(np.linspace(1, 2, d))
+        f = {"probit": known.Probit(2 * v, 0.3), "wave": known.Sine(2 * v, 0.5)}[function]
+        truth = f.slopes(np.zeros(d), sl.Neighbourhood(1.0))
+        e = sl.explain(f.values, np.zeros((300, d)), n_samples=256, draws="independent")
+        assert e.provenance.method == sl.CLime(curves=True)
+        error = np.linalg.norm(e.values - truth, axis=1) / np.linalg.norm(truth)
+        assert np.sqrt((error**2).mean()) < least
+
     @pytest.mark.slow
     @pytest.mark.parametrize("n", [256, 512])
     @pytest.mark.parametrize("size", [0.7, 1.0])
