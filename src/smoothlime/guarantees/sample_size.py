@@ -83,6 +83,7 @@ def plan(
         `"smoothgrad"` (give gradient_bound, or gradient_lipschitz and d), `"stein"` or `"clime"` (give output_range
         and d). The plan for Stein is carried out by `explain(method="stein", guarantee="certified")`, which counts
         values from the middle of the range; without a guarantee it centres them on other draws, and few are not enough.
+        Two bounds compete there and each has half of what may miss: plan with confidence 0.975 to certify with 0.95.
     sigma
         Standard deviation of an isotropic neighbourhood; smoothgrad needs it to standardise gradients.
     gradient_bound
