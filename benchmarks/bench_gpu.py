@@ -5,10 +5,10 @@ Everything else is measured beside it in the same rounds, by the clock on the wa
 as a ratio to it: the median over rounds, and the interquartile range.
 
 - pictures: a network like ResNet-50 and one like ViT-B/16, with random weights, 3 × 224 × 224 pixels as 150,528
-  features, 1 row × 256 and × 1,024 draws. With 256 also in bfloat16 (with its error beside float32), and with both
-  compiled, each beside the bare network in the same form. Torch's convolutions use TF32 by themselves, its matrix
-  products where they are let: the second network is measured in both ways. What a compiler gains depends on how a
-  network is written: the second is also compiled as one of torch's own layers (layers).
+  features, 1 row × 256, × 1,024 and × 4,096 draws, the last in three rounds. With 256 also in bfloat16 (with its error
+  beside float32), and with the first two compiled, each beside the bare network in the same form. Torch's convolutions
+  use TF32 by themselves, its matrix products where they are let: the second network is measured in both ways. What a
+  compiler gains depends on how a network is written: the second is also compiled as one of torch's own layers (layers).
 - rows: a 15-10-10-2 ELU network, 100,000 rows × 64 draws; one: the same, 1 row × 1,024 draws.
 - captum's NoiseTunnel over Saliency with as many draws, where captum is installed; of 100,000 rows for
   the first 1,000.
@@ -134,7 +134,7 @@ def pictures(name: str, network: Any, sizes: Sizes, options: argparse.Namespace)
     x = np.random.default_rng(SEED).normal(size=(1, d))
     points = torch.randn(max(sizes.draws), d, device=DEVICE)
     size = fastest(lambda size: bare(net, points[: min(sizes.draws)], size), sizes.picture_batches, 3, clock)
-    records = []
+    records = many(name, net, x, size, sizes, options)
     for draws in sizes.draws:
         facts = {"batch_size": size, "rows": 1, "draws": draws, "features": d}
         jobs: dict[str, Job | None] = {
@@ -162,6 +162,20 @@ def pictures(name: str, network: Any, sizes: Sizes, options: argparse.Namespace)
             records += translated(f"{name}, TF32", net, x, points, size, sizes, options)
         torch.set_float32_matmul_precision("highest")
     return records
+
+
+def many(
+    name: str, net: nn.Module, x: np.ndarray, size: int, sizes: Sizes, options: argparse.Namespace
+) -> list[dict[str, Any]]:
+    """Many draws of one row: what a call costs once no longer counts."""
+    draws = sizes.many
+    points = torch.randn(draws, x.shape[1], device=DEVICE)
+    jobs = {
+        BARE: bare(net, points, size),
+        "explain": explain(net, x, draws),
+        "captum": captum(net, x, draws, size),
+    }
+    return timed(name, jobs, min(3, options.rounds), batch_size=size, rows=1, draws=draws, features=x.shape[1])
 
 
 def roughly(

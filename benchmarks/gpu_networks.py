@@ -21,13 +21,14 @@ class Sizes:
     dim: int = 768
     classes: int = 1_000
     draws: tuple[int, ...] = (256, 1_024)
+    many: int = 4_096
     picture_batches: tuple[int, ...] = (32, 64, 128, 256)
     rows: int = 100_000
     row_batches: tuple[int, ...] = (2**17, 2**19, 2**20, 2**21, 2**22)
 
 
 FULL = Sizes()
-TINY = Sizes(32, (1, 1, 1, 1), 8, 2, 32, 10, (32, 64), (8, 32), 500, (2**12, 2**14))
+TINY = Sizes(32, (1, 1, 1, 1), 8, 2, 32, 10, (32, 64), 128, (8, 32), 500, (2**12, 2**14))
 
 
 class Bottleneck(nn.Module):

@@ -33,9 +33,7 @@ def warn_of_jumps(job: Job, target: Target, explanations: list[Explanation], tor
     if job.method.name != "smoothgrad":
         return
     for i, e in enumerate(explanations):
-        # no slope and no scatter in it; what a model without any variation leaves to explain is nothing
-        is_flat = ~(np.nan_to_num(e.values) != 0).any(axis=1) & ~(np.nan_to_num(e.standard_error) != 0).any(axis=1)
-        flat = np.flatnonzero(is_flat & (e.fidelity < 1))
+        flat = _flat(e, job.factor.free)
         if len(flat) and not _has_slope(job, int(flat[0]), target.weights[flat[0], i]):
             msg = (
                 f"the gradients of {e.output_name!r} are 0 around row {flat[0]}{_more(len(flat))}, though the model"
@@ -45,6 +43,13 @@ def warn_of_jumps(job: Job, target: Target, explanations: list[Explanation], tor
             warnings.warn(msg, JumpsUnseen, stacklevel=4)
             return
     _warn_of_disagreement(job, target, explanations, np.flatnonzero(torn))
+
+
+def _flat(e: Explanation, free: Indices) -> Indices:
+    """Rows without any slope, and no scatter in it, though the model varies: else nothing is left to explain."""
+    rows = np.flatnonzero((e.values[:, free[0]] == 0) & (e.fidelity < 1))  # almost always none, and soon seen
+    where = np.ix_(rows, free)
+    return rows[~(e.values[where].any(axis=1) | e.standard_error[where].any(axis=1))]
 
 
 def refuse_false_gradients(job: Job, target: Target, explanations: list[Explanation]) -> None:

@@ -77,6 +77,7 @@ class TorchSums:
         self.opened: TorchBatch | None = None
         self._pulls: list[Any] = []
         self._waiting: list[Answer] = []
+        self._outputs_waiting = 0
         if not model.is_apart:
             torch.empty(RETAINED, dtype=torch.uint8)
 
@@ -245,7 +246,8 @@ class TorchSums:
         if self._waiting and not self._waiting[-1].place.is_followed_by(answer.place):
             self._add_waiting()
         self._waiting.append(answer)
-        if sum(each.out.numel() for each in self._waiting) > WAITING:
+        self._outputs_waiting += answer.out.numel()
+        if self._outputs_waiting > WAITING:
             self._add_waiting()
 
     def _add_waiting(self) -> None:
@@ -270,6 +272,7 @@ class TorchSums:
         self.is_begun[rows] = True
         self.some[rows] += first_few(first.place.b) * first.place.g
         self._waiting.clear()
+        self._outputs_waiting = 0
 
     def _outputs(self, parts: list[Any]) -> Any:
         """Outputs (n, k) one behind the other; where they lie feature by feature, they stay so."""

@@ -22,7 +22,7 @@ from .._types import Array
 CLEAR = 2.0
 """Standard errors, √(6/g) for g groups, beyond which the skewness of what they say of a feature is taken for real."""
 
-BLOCK = 2**18
+BLOCK = 2**16
 """Numbers that skewness is made of together: what is made on the way stays in a processor's cache, too."""
 
 COLUMNS = 4_096
@@ -77,14 +77,23 @@ def skewness(pseudo: Any, sizes: Array) -> Any:
 def _skewness(pseudo: Any, sizes: Array) -> Any:
     xp, is_filled = library(pseudo), sizes > 0
     count: Any = float(pseudo.shape[1])
-    centred = pseudo - pseudo.sum(axis=1, keepdims=True) / count
-    if not is_filled.all():
+    if is_filled.all():
+        centred = pseudo - over_groups(pseudo)[:, None] / count
+    else:
         filled = beside(pseudo, is_filled.astype(np.float64))[:, :, None]
         count = filled.sum(axis=1)
-        centred = (pseudo - (pseudo * filled).sum(axis=1, keepdims=True) / count[:, None]) * filled
-    spread = xp.sqrt((centred * centred).sum(axis=1) / count)
-    scaled = centred * ratio(xp.ones_like(spread), spread)[:, None]  # powers of tiny numbers vanish
-    return (scaled * scaled * scaled).sum(axis=1) / count
+        centred = (pseudo - over_groups(pseudo * filled)[:, None] / count[:, None]) * filled
+    powers = centred * centred
+    spread = xp.sqrt(over_groups(powers) / count)
+    centred *= ratio(xp.ones_like(spread), spread)[:, None]  # powers of tiny numbers vanish
+    xp.multiply(centred, centred, out=powers)
+    powers *= centred
+    return over_groups(powers) / count
+
+
+def over_groups(terms: Any) -> Any:
+    """Σ (r, d) of terms (r, g, d): for arrays a matrix product, several times as fast as a sum over short stretches."""
+    return (np.ones((1, terms.shape[1])) @ terms)[:, 0] if library(terms) is np else terms.sum(dim=1)
 
 
 def ratio(numerator: Any, denominator: Any) -> Any:
