@@ -67,9 +67,7 @@ def choose_method(
             return with_curves
         if design != "auto":
             return CLime()
-        differences, draws = Differences(), most if n is None else n
-        is_enough = draws is None or draws >= differences.fewest(d, is_paired=True)
-        return differences if d <= BASIS_FEATURES or (d <= WIDEST_BASIS and is_enough) else CLime()
+        return Differences() if d <= WIDEST_BASIS else CLime()
     if method == "exact":
         msg = "method='exact' draws nothing, and this needs draws; choose from " + ", ".join(map(repr, METHODS))
         raise InvalidArgument(msg)

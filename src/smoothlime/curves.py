@@ -17,9 +17,9 @@ from ._types import Array
 CURVED, TWISTED, HIGHEST = 5, 3, 6
 """Leading coordinates that get curves at all, those that get more of them, and the highest degree."""
 
-FEW_DRAWS, MANY_DRAWS = 256, 1_024
-"""Draws before curves beyond degree 2 are fitted to single points where all speaks for them, and before they are fitted
-to single points or to pairs in the ordinary way."""
+MANY_DRAWS = 1_024
+"""Draws before curves beyond degree 2 are fitted: they follow tails that fewer do not show, and errors would be too
+small where a model grows like exp(s)."""
 
 CARRIERS = 64
 """Draws that must carry the model's variance before curves are fitted to pairs: of odd degree, they follow the tails of
@@ -46,18 +46,14 @@ class Curves:
         """Terms that n draws are enough for, first ones first: four draws, or pairs, for each; eight pairs for all."""
         first, second = self._stages(np.zeros((1, d)))
         few, all_of_them = d + len(first), d + len(first) + len(second)
-        each, fewest, fewest_for_all = (8, MANY_DRAWS, MANY_DRAWS) if self.of_pairs else (4, 0, FEW_DRAWS)
-        if n >= max(fewest_for_all, (2 if self.of_pairs else 1) * each * (all_of_them + 1)):
+        each, fewest = (8, MANY_DRAWS) if self.of_pairs else (4, 0)
+        if n >= max(MANY_DRAWS, (2 if self.of_pairs else 1) * each * (all_of_them + 1)):
             return all_of_them
         return few if n >= max(fewest, each * (few + 1)) else d
 
-    def carriers(self, groups: int, n: float) -> float:
-        """Draws that must carry the model's variance, of n draws in so many groups.
-
-        Curves follow the tails of a model that grows like exp(s), and fewer draws show less of them: with one carrier a
-        group at any n, 95% intervals of sinh(s) held 92% with 256 draws of 8 features.
-        """
-        return CARRIERS if self.of_pairs else groups * max(1.0, MANY_DRAWS / n)
+    def carriers(self, groups: int) -> int:
+        """Draws that must carry the model's variance, for so many groups."""
+        return CARRIERS if self.of_pairs else groups
 
     def bent(self, d: int) -> int:
         """Terms up to degree 2: the line, and for single points their first stage."""

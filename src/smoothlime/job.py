@@ -12,7 +12,7 @@ from ._types import Array, Flags, Indices, Points
 from .alignment import pilot_size
 from .at_rows import AtRows
 from .controlled import Controlled, Controls
-from .curves import MANY_DRAWS, Curves
+from .curves import Curves
 from .designs import Design, Layout, Stream
 from .estimators import Batch, Estimate, Estimator, GroupedDraws
 from .explanation import around
@@ -26,10 +26,6 @@ from .radii import SHARE
 from .subject import Subject
 from .uncertainty.jackknife import standard_error
 from .uncertainty.stopping import Stopping
-
-CLEARLY = 3.0
-"""Times that groups of few, even draws must agree better with curves: without, they say four times the error there is
-(a sine, a probit of four features), with them less than twice."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,9 +157,8 @@ class Job:
         """What the estimator makes of the sums over n draws: of its first terms, where they are too few for all.
 
         Rows in which few draws carry the model's variance are too few for all in any case: curves would follow them.
-        And where draws lie evenly in all coordinates, or are not many, rows that jump or bend sharply are better off
-        without most of the curves: what groups say shows it, or would, did those of few even draws not overstate errors
-        twice as much without them. Each output of a row is fitted as suits it best.
+        And where draws lie evenly in all coordinates, rows that jump or bend sharply are better off without most of the
+        curves: what groups say shows it. Each output of a row is fitted as suits it best.
         """
         sizes = self.layout(n).sizes(n)
         if not self.has_curves:
@@ -174,14 +169,12 @@ class Job:
         if few == terms:
             return estimate
         assert estimate.carriers is not None
-        is_too_few = estimate.carriers < self.curves.carriers(len(sizes), n)
-        is_even, is_few = d <= EVEN_TOGETHER, n < MANY_DRAWS
-        may_choose = not self.design.is_paired and (is_even or is_few)
-        if not (may_choose or is_too_few.any()):
+        is_too_few = estimate.carriers < self.curves.carriers(len(sizes))
+        is_even = d <= EVEN_TOGETHER and not self.design.is_paired
+        if not (is_even or is_too_few.any()):
             return estimate
         plainer = self._finish_leading(state, sizes, few)
-        times = CLEARLY if is_even and is_few else 1.0
-        is_plain = is_too_few | (_is_surer(plainer, estimate, sizes, d, times) if may_choose else False)
+        is_plain = is_too_few | (_is_surer(plainer, estimate, sizes, d) if is_even else False)
         return estimate.where(is_plain, plainer, d)
 
     def _finish_leading(self, state: Any, sizes: Array, terms: int) -> Estimate:
@@ -212,10 +205,10 @@ class Question:
         return self.weights.shape[1]
 
 
-def _is_surer(one: Estimate, other: Estimate, sizes: Array, d: int, times: float) -> Flags:
-    """(r,) where groups agree better on the first d slopes of one estimate than of another, or `times` less well."""
+def _is_surer(one: Estimate, other: Estimate, sizes: Array, d: int) -> Flags:
+    """(r,) where groups agree better on the first d slopes of one estimate than of another."""
     first, second = (np.square(standard_error(each.pseudo[:, :, :d], sizes)).sum(axis=1) for each in (one, other))
-    return np.asarray(first < times**2 * second)
+    return np.asarray(first < second)
 
 
 def _plain(terms: int) -> Factor:

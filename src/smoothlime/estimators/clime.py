@@ -28,10 +28,10 @@ class CLime:
         λ in units of Σ, per draw: the limit is (Σ + λI)⁻¹ Cov(a, f(a)) whatever the number of draws. A solver
         that penalises the sum of squares, such as scikit-learn's Ridge, takes alpha = n·λ.
     curves
-        Fit curves along the leading directions of aligned draws besides the line: of degree 2, and from 256 draws on
-        of higher degrees (with up to seven features or below 1,024 draws only where groups of draws agree better with
-        them); of odd degrees alone, from 1,024 draws on, where draws come in pairs. They are uncorrelated with every
-        line over the neighbourhood, so that the slope has the same limit, and less noise where the model is curved.
+        Fit curves along the leading directions of aligned draws besides the line: of degree 2, and from 1,024 draws on
+        of higher degrees (with up to seven features only where groups of draws agree better with them); of odd degrees
+        alone, from 1,024 draws on, where draws come in pairs. They are uncorrelated with every line over the
+        neighbourhood, so that the slope has the same limit, and less noise where the model is curved.
     """
 
     name: ClassVar[str] = "clime"
