@@ -98,9 +98,7 @@ def over_groups(terms: Any) -> Any:
 
 def ratio(numerator: Any, denominator: Any) -> Any:
     """Their ratio; 0 where the denominator is."""
-    xp = library(numerator)
-    is_there = denominator > 0
-    return xp.where(is_there, numerator / xp.where(is_there, denominator, 1.0), 0.0)
+    return numerator / library(numerator).where(denominator > 0, denominator, np.inf)
 
 
 def clear_skewness(pseudo: Any, sizes: Array) -> Any:
