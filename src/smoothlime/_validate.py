@@ -229,12 +229,17 @@ def default_names(d: int) -> tuple[str, ...]:
     return tuple(f"x{j}" for j in range(d))
 
 
+def is_iterable(given: Any) -> bool:
+    """Whether there are several of something; an array of no dimensions says so, and is not."""
+    return isinstance(given, Iterable) and not (isinstance(given, np.ndarray) and given.ndim == 0)
+
+
 def as_names(names: Sequence[str], name: str) -> tuple[str, ...]:
     """Names one by one; a single text would be taken letter by letter."""
     if isinstance(names, str | bytes):
         msg = f"{name} must be a list of names; got the text {_shown(names)}. Write [{_shown(names)}]"
         raise WrongType(msg)
-    if not isinstance(names, Iterable):
+    if not is_iterable(names):
         msg = f"{name} must be a list of names; got {_shown(names)}"
         raise WrongType(msg)
     return tuple(str(each) for each in names)

@@ -108,7 +108,13 @@ def scale(one: Explanation, factor: Any) -> Explanation:
 
 def divide(one: Explanation, divisor: Any) -> Explanation:
     """The explanation divided by a number, errors included."""
-    return scale(one, 1 / _real(divisor, "divided")) if _is_number(divisor) else NotImplemented
+    if not _is_number(divisor):
+        return NotImplemented
+    number = _real(divisor, "divided")
+    if 0 < abs(number) < np.finfo(np.float64).tiny:
+        msg = f"an explanation can be divided by a number whose reciprocal is one; got {number:g}"
+        raise InvalidArgument(msg)
+    return scale(one, 1 / number)
 
 
 def _is_number(given: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -12,10 +12,13 @@ import numpy as np
 
 from ._parallel import in_parts, threads
 from ._types import Array, Flags, Indices, Points
-from ._validate import as_names, as_own_array, check_rows
+from ._validate import as_names, as_own_array, check_rows, is_iterable
 from .covariances import correlations, symmetric
 from .errors import InvalidArgument, WrongType
 from .tables import agreed_columns, as_table
+
+LEAST = float(np.finfo(np.float64).tiny)
+"""Of a width: the reciprocal of less is infinite."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -298,7 +301,8 @@ def _several(fixed: Any) -> tuple[int | str, ...]:
     if fixed is None:
         msg = "fixed takes positions or names; got None. Leave it out to hold nothing fixed"
         raise InvalidArgument(msg)
-    several = (fixed,) if isinstance(fixed, str) or not isinstance(fixed, Iterable) else tuple(fixed)
+    is_one = isinstance(fixed, str | bytes) or not is_iterable(fixed)
+    several = (fixed[()] if isinstance(fixed, np.ndarray) else fixed,) if is_one else tuple(fixed)
     strange = [each for each in several if not isinstance(each, str | int | np.integer)]
     if strange and not isinstance(strange[0], bool | np.bool_):
         msg = f"fixed takes positions or names; got {strange[0]!r}"
@@ -326,11 +330,13 @@ def _positive(value: Any, name: str, *, at_least_1d: bool = False) -> Array:
         wanted = "one number per feature" if at_least_1d else "one number, or one per feature"
         msg = f"{name} must be {wanted}; got shape {array.shape}"
         raise InvalidArgument(msg)
-    bad = np.flatnonzero(~(np.isfinite(array) & (array > 0)))
+    bad = np.flatnonzero(~(np.isfinite(array) & (array >= LEAST)))
     if len(bad):
         where = f" at feature {bad[0]}" if array.ndim else ""
         hint = "; list a feature in `fixed` to leave it alone" if array.ndim else ""
-        msg = f"{name} must be finite and > 0; got {array.flat[bad[0]]:g}{where}{hint}"
+        found = array.flat[bad[0]]
+        wanted = "not so small that 1 / it is infinite" if 0 < found < LEAST else "finite and > 0"
+        msg = f"{name} must be {wanted}; got {found:g}{where}{hint}"
         raise InvalidArgument(msg)
     return array
 

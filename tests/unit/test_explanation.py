@@ -285,6 +285,13 @@ class TestArithmetic:
         with pytest.raises(kind, match="an explanation can be divided by a finite real number; got "):
             explain() / divisor
 
+    @pytest.mark.parametrize("divisor", [5e-324, -1e-310])
+    def test_divisors_have_a_reciprocal(self, divisor):
+        with pytest.raises(
+            errors.InvalidArgument, match=f"divided by a number whose reciprocal is one; got {divisor:g}"
+        ):
+            explain() / divisor
+
     def test_numbers_divide_and_nothing_else_does(self):
         e = explain()
         np.testing.assert_array_equal((e / np.float32(4)).values, e.values / 4)

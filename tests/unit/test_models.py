@@ -39,6 +39,18 @@ def network(*, outputs=2, dtype=torch.float32):
         return torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.ELU(), torch.nn.Linear(6, outputs)).to(dtype).eval()
 
 
+class Dropout(torch.nn.Module):
+    """Drops nothing."""
+
+    def forward(self, a):
+        return torch.tanh(a)
+
+
+class functional(torch.nn.Module):
+    def forward(self, a):
+        return torch.tanh(a)
+
+
 class TestTorch:
     def test_values_and_gradients_are_those_of_autograd(self):
         net = network(dtype=torch.float64)
@@ -126,6 +138,18 @@ class TestTorch:
         made = torch.jit.script(torch.nn.Sequential(network(), layer.train()))
         with pytest.raises(ModelError, match=rf"has a {type(layer).__name__} \(at '1'\) in training mode.*eval\(\)"):
             sl.explain(made, POINTS, target=0)
+
+    @pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
+    @pytest.mark.parametrize("own", [Dropout, functional])
+    def test_layers_of_ones_own_are_not_taken_for_torchs_by_their_names(self, own):
+        for net in (own().train(), torch.jit.script(own().train())):
+            assert np.isfinite(sl.explain(net, POINTS, target=0, n_samples=64).values).all()
+
+    def test_lazy_buffers_are_refused_too(self):
+        net = torch.nn.Sequential(torch.nn.LazyBatchNorm1d(affine=False), torch.nn.Linear(4, 1)).eval()
+        with pytest.raises(ModelError, match="lazy layers without weights"):
+            sl.explain(net, POINTS, n_samples=64)
+        assert net[0].has_uninitialized_params()
 
     def test_lazy_layers_without_weights_are_refused_and_stay_so(self):
         net = torch.nn.Sequential(torch.nn.LazyLinear(3), torch.nn.Tanh(), torch.nn.LazyLinear(1)).eval()
@@ -533,7 +557,7 @@ class TestEstimators:
         with pytest.raises(NoGradients, match="smoothgrad needs gradients; a RandomForestClassifier gives only values"):
             sl.explain(forest, POINTS, method="smoothgrad", target=0)
 
-    @pytest.mark.parametrize("none", [[], np.array([])])
+    @pytest.mark.parametrize("none", [[], np.array([]), 2, np.array(2)])
     def test_a_list_of_no_classes_is_that_of_a_regressor(self, none):
         """As CatBoost has it, whose models all have `classes_`."""
 

@@ -122,6 +122,10 @@ def test_full_from_data_survives_fewer_rows_than_features():
         ({"covariance": np.eye(2), "sigma": [1.0, 2.0]}, r"sigma must be one number when a covariance is given"),
         ({"sigma": [1.0, 1.0, 1.0], "scale": [1.0, 2.0]}, r"sigma has 3 entries but scale has 2"),
         ({"sigma": 1e-200, "scale": [1.0, 1e-200]}, r"sigma times scale must be finite and > 0; got 0 at feature 1"),
+        (
+            {"sigma": 1e-200, "scale": [1e-120, 1.0]},
+            r"sigma times scale must be not so small .*; got 9.99989e-321 at feature 0",
+        ),
         ({"sigma": 1e200, "scale": [1e200, 1.0]}, r"sigma times scale must be finite and > 0; got inf at feature 0"),
     ],
 )
@@ -173,9 +177,12 @@ def test_fixed_features_are_positions_or_names():
         ([1.9], "fixed takes positions or names; got 1.9"),
         (1.0, "fixed takes positions or names; got 1.0"),
         (None, "fixed takes .* got None"),
+        (np.array(1.5), "fixed takes positions or names; got .*1.5"),
+        (b"ab", "fixed takes positions or names; got b'ab'"),
     ):
         with pytest.raises(InvalidArgument, match=message):
             Neighbourhood(fixed=wrong)
+    assert Neighbourhood(fixed=np.array(1)).fixed == (1,)
 
 
 def test_columns_are_a_list_of_names():
@@ -183,6 +190,8 @@ def test_columns_are_a_list_of_names():
         Neighbourhood([1.0, 2.0], columns="ab")
     with pytest.raises(WrongType, match="columns must be a list of names; got 2"):
         Neighbourhood([1.0, 2.0], columns=2)
+    with pytest.raises(WrongType, match="columns must be a list of names; got"):
+        Neighbourhood([1.0, 2.0], columns=np.array("ab"))
 
 
 def test_correlations_of_too_few_rows_ask_for_more():

@@ -5,6 +5,7 @@ import tracemalloc
 import numpy as np
 
 from smoothlime.estimators import Differences, GroupedDraws
+from smoothlime.estimators.differences import WAITING
 from smoothlime.neighbourhood import Factor
 
 GROUPS, D = 32, 100
@@ -42,3 +43,24 @@ def test_adding_up_takes_little_room_besides_the_sums_and_what_waits(monkeypatch
     finally:
         tracemalloc.stop()
     assert most < 1.8 * SUMS
+
+
+def test_directions_wait_until_sums_take_no_more_room():
+    d = 300
+    state, method = started(d), Differences()
+    assert state.slopes.size * d // 2 > WAITING  # more may wait than in any case
+    size = GROUPS * 4 * d
+    for _ in range(state.slopes.size * d // 2 // size):
+        method.update_shared(state, slice(0, GROUPS), pairs(GROUPS, 4, d))
+    assert state._directions is None
+    method.update_shared(state, slice(0, GROUPS), pairs(GROUPS, 4, d))
+    assert state._directions is not None
+    assert not state._waiting
+    method.update_shared(state, slice(0, GROUPS), pairs(GROUPS, 4, d))
+    assert len(state._waiting) == 1  # once more
+
+
+def test_what_waits_does_not_keep_whole_batches():
+    state, draws = started(), pairs(GROUPS, 4)
+    Differences().update_shared(state, slice(0, GROUPS), draws)
+    assert not np.shares_memory(state._waiting[0][1], draws.z)

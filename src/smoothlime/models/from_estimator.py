@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._validate import is_iterable
 from ..errors import InvalidArgument, WrongType
 from .base import as_columns
 from .probabilities import gives_probabilities
@@ -90,8 +91,8 @@ def from_estimator(estimator: Any, *, output: str, feature_names: tuple[str, ...
     names = feature_names
     if names is None:
         names = _names_in(estimator)
-    classes = getattr(estimator, "classes_", None)
-    if classes is not None and not len(classes):
+    classes: Any = getattr(estimator, "classes_", None)
+    if not is_iterable(classes) or (hasattr(classes, "__len__") and not len(classes)):
         classes = None  # CatBoost's regressors have a list of none
     is_classifier = getattr(estimator, "_estimator_type", None) == "classifier" or classes is not None
     if not is_classifier and not _offers(estimator, "predict_proba"):

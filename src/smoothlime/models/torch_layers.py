@@ -11,8 +11,8 @@ def check_ready(torch: Any, module: Any) -> None:
     """Refuse layers whose answers would depend on chance, on their neighbours in a batch, or on the first call."""
     parts = _parts(module)
     _check_evaluation_mode(torch, module, parts)
-    lazy = (each for part in parts for each in part._parameters.values() if each is not None)
-    if any(torch.nn.parameter.is_lazy(each) for each in lazy):
+    kept = (each for part in parts for each in (*part._parameters.values(), *part._buffers.values()))
+    if any(torch.nn.parameter.is_lazy(each) for each in kept if each is not None):
         msg = (
             "the network has lazy layers without weights: its first call would make some up. Call it once on a batch,"
             " or load its weights, before it is explained"
@@ -76,7 +76,8 @@ def _is_training(part: Any) -> bool:
 
 def _kind(torch: Any, part: Any) -> Any:
     """Class of a layer; TorchScript has one for all, and keeps the name of what a layer was made of."""
-    return getattr(torch.nn, str(getattr(part, "original_name", "")), type(part))
+    is_torchs_own = isinstance(part, torch.jit.ScriptModule) and ".torch.nn.modules." in part._c.qualified_name
+    return getattr(torch.nn, part.original_name, type(part)) if is_torchs_own else type(part)
 
 
 def _home(kind: Any) -> str:
