@@ -40,7 +40,7 @@ def combined(gradients: Array, slopes: Array, outputs: int = 1) -> Array:
     """
     r, g, d = gradients.shape
     means, away = gradients.reshape(-1, outputs, g, d), (slopes - gradients).reshape(-1, outputs, g, d)
-    centred, centred_away = (each - each.mean(axis=2, keepdims=True) for each in (means, away))
+    centred, centred_away = (each - _mean(each) for each in (means, away))
     squares = centred_away * centred_away
     size = squares.sum(axis=(2, 3), keepdims=True)  # outputs may be of any size: each has the same say
     products, squares = (ratio(each, size).sum(axis=1) for each in (centred * centred_away, squares))
@@ -54,17 +54,23 @@ def are_torn(gradients: Array, slopes: Array, spread: Array) -> Flags:
 
     In units of draws no slope is larger than the model's standard deviation, `spread` (r,).
     """
-    mean = slopes.mean(axis=1) - gradients.mean(axis=1)
+    mean = (_mean(slopes) - _mean(gradients))[:, 0]
     is_large = (np.abs(mean) > LARGE * spread[:, None]) & (spread > 0)[:, None]
     torn: Flags = np.asarray(is_large.any(axis=1))  # few rows, if any: the others need no closer look
     if torn.any():
         from scipy.special import stdtrit
 
         away = (slopes[torn] - gradients[torn])[:, None]
-        distance = _distance(away, away - away.mean(axis=2, keepdims=True))[:, 0, 0]
+        distance = _distance(away, away - _mean(away))[:, 0, 0]
         by_chance = stdtrit(gradients.shape[1] - 1, 1 - CHANCE / (2 * mean.size))  # of the farthest of so many
         torn[torn] = ((distance > max(TORN, by_chance)) & is_large[torn]).any(axis=1)
     return torn
+
+
+def _mean(said: Array) -> Array:
+    """Mean (..., 1, d) of what groups say, (..., g, d): a product takes less time than a sum over short stretches."""
+    g = said.shape[-2]
+    return (np.ones((1, g)) @ said) / g
 
 
 def _fading(amount: Array, between: tuple[float, float]) -> Array:
@@ -77,7 +83,7 @@ def _skewness(centred: Array) -> Array:
     """Of what the groups say, (r, t, 1, d)."""
     scaled = ratio(centred, np.abs(centred).max(axis=2, keepdims=True))  # powers of tiny numbers vanish
     squares = scaled * scaled
-    second, third = (each.mean(axis=2, keepdims=True) for each in (squares, squares * scaled))
+    second, third = _mean(squares), _mean(squares * scaled)
     return np.abs(ratio(third, second**1.5))
 
 
@@ -85,6 +91,6 @@ def _distance(away: Array, centred: Array) -> Array:
     """Of their mean from 0, in its standard errors, (r, t, 1, d)."""
     g = away.shape[2]
     scale = np.abs(away).max(axis=2, keepdims=True)
-    error = np.sqrt((ratio(centred, scale) ** 2).sum(axis=2, keepdims=True) / (g * (g - 1)))
-    mean = np.abs(ratio(away, scale).mean(axis=2, keepdims=True))
+    error = np.sqrt(_mean(ratio(centred, scale) ** 2) / (g - 1))
+    mean = np.abs(_mean(ratio(away, scale)))
     return np.where(error > 0, mean / np.where(error > 0, error, 1.0), np.where(mean > 0, np.inf, 0.0))
