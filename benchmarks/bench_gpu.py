@@ -134,7 +134,7 @@ def pictures(name: str, network: Any, sizes: Sizes, options: argparse.Namespace)
     x = np.random.default_rng(SEED).normal(size=(1, d))
     points = torch.randn(max(sizes.draws), d, device=DEVICE)
     size = fastest(lambda size: bare(net, points[: min(sizes.draws)], size), sizes.picture_batches, 3, clock)
-    records = many(name, net, x, size, sizes, options)
+    records = []
     for draws in sizes.draws:
         facts = {"batch_size": size, "rows": 1, "draws": draws, "features": d}
         jobs: dict[str, Job | None] = {
@@ -146,6 +146,7 @@ def pictures(name: str, network: Any, sizes: Sizes, options: argparse.Namespace)
         }
         records += timed(name, jobs, options.rounds, **facts)
         show_profile(jobs["explain"], options)
+    records += many(name, net, x, size, sizes, options)
     records += roughly(name, net, x, points[: min(sizes.draws)], size, options)
     if options.compile and HAS_CARD:
         records += translated(name, net, x, points, size, sizes, options)

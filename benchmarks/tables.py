@@ -291,13 +291,17 @@ def gpu(records: Sequence[Record]) -> str:
         lines.append(
             (
                 case, f"{bare['rows']:,} × {draws:,}", _milliseconds(bare), _milliseconds(ours),
-                _ratio(ours["ratio_median"]),
-                _ratio(ours["seconds_median"] / plain["seconds_median"]) if plain is not bare else "",
-                _ratio(captum["ratio_median"]) if captum else "",
+                _finely(ours["ratio_median"]),
+                _finely(ours["seconds_median"] / plain["seconds_median"]) if plain is not bare else "",
+                _finely(captum["ratio_median"]) if captum else "",
             )
         )  # fmt: skip
     heads = ("network", "rows × draws", "bare, ms", "`explain`, ms", "÷ bare", "÷ bare, not compiled", "captum ÷ bare")
     return f"{markdown(heads, lines)}\n\nOn one {records[0]['card']}, float32 unless it says otherwise."
+
+
+def _finely(value: float) -> str:
+    return f"{value:.3f}" if value < 3 else short(value)
 
 
 def _ratio(value: float) -> str:
