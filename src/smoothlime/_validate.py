@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -230,8 +230,12 @@ def default_names(d: int) -> tuple[str, ...]:
 
 
 def is_iterable(given: Any) -> bool:
-    """Whether there are several of something; an array of no dimensions says so, and is not."""
-    return isinstance(given, Iterable) and not (isinstance(given, np.ndarray) and given.ndim == 0)
+    """Whether there may be several of something; of arrays and tensors without dimensions there are not."""
+    try:
+        iter(given)
+    except TypeError:
+        return False
+    return True
 
 
 def as_names(names: Sequence[str], name: str) -> tuple[str, ...]:

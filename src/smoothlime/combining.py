@@ -111,10 +111,11 @@ def divide(one: Explanation, divisor: Any) -> Explanation:
     if not _is_number(divisor):
         return NotImplemented
     number = _real(divisor, "divided")
-    if 0 < abs(number) < np.finfo(np.float64).tiny:
-        msg = f"an explanation can be divided by a number whose reciprocal is one; got {number:g}"
+    times = 1 / number
+    if not np.isfinite(times):
+        msg = f"an explanation can be divided by numbers of 5.6e-309 or more, or less than 0 by as much; got {number:g}"
         raise InvalidArgument(msg)
-    return scale(one, 1 / number)
+    return scale(one, times)
 
 
 def _is_number(given: Any) -> bool:

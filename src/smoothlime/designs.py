@@ -130,8 +130,8 @@ class Layout:
 
     block: int
     groups: int
-    can_split: bool = False
-    """Whether a block may be drawn in pieces"""
+    piece: int = 0
+    """Draws that a block may be drawn in pieces of, one or a pair; 0 where it may not"""
 
     def sizes(self, n: int) -> Array:
         """Draws of each group among the first n: (g,) for the groups that have had any."""
@@ -144,8 +144,8 @@ class Layout:
         turn = self.block * self.groups
         while start < stop:
             offset = start % turn
-            if self.can_split and self.block > limit:
-                n = min(limit, self.block - start % self.block, stop - start)
+            if self.piece and self.block > limit:
+                n = min(self.piece * max(1, limit // self.piece), self.block - start % self.block, stop - start)
                 yield Chunk(n, slice(offset // self.block, offset // self.block + 1), n)
                 start += n
                 continue
@@ -231,7 +231,7 @@ class Design:
     def layout(self, n: int, d: int) -> Layout:
         """Blocks and groups for n or more draws of d features; for n just, where groups are parts of one sequence."""
         if self.is_aligned:
-            return Layout(max(1, n // PARTS), PARTS, can_split=True)
+            return Layout(max(1, n // PARTS), PARTS, piece=2 if self.is_paired else 1)
         if self.is_net:
             return Layout(1, SCRAMBLES)
         block = self.block(d)

@@ -145,6 +145,11 @@ class Job:
         """Whether it fits curves at any look."""
         return self.terms(self.stopping.looks[-1]) > len(self.factor.free)
 
+    @property
+    def may_follow_tails(self) -> bool:
+        """Whether some of them are of higher degree, at any look."""
+        return self.has_curves and self.terms(self.stopping.looks[-1]) > self.curves.bent(len(self.factor.free))
+
     @cached_property
     def seen(self) -> Factor:
         """The neighbourhood as the estimator sees it: where draws are turned, it fits the draws as they were."""
@@ -156,7 +161,7 @@ class Job:
     def finish(self, state: Any, n: int) -> Estimate:
         """What the estimator makes of the sums over n draws: of its first terms, where they are too few for all.
 
-        Rows in which few draws carry the model's variance are too few for all in any case: curves would follow them.
+        Rows in which few draws carry what a line leaves are too few for all in any case: curves would follow them.
         And where draws lie evenly in all coordinates, rows that jump or bend sharply are better off without most of the
         curves: what groups say shows it. Each output of a row is fitted as suits it best.
         """
@@ -168,8 +173,8 @@ class Job:
         few = min(terms, self.curves.bent(d))
         if few == terms:
             return estimate
-        assert estimate.carriers is not None
-        is_too_few = estimate.carriers < self.curves.carriers(len(sizes))
+        assert estimate.bending is not None
+        is_too_few = estimate.bending < self.curves.carriers
         is_even = d <= EVEN_TOGETHER and not self.design.is_paired
         if not (is_even or is_too_few.any()):
             return estimate

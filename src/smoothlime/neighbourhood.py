@@ -18,7 +18,7 @@ from .errors import InvalidArgument, WrongType
 from .tables import agreed_columns, as_table
 
 LEAST = float(np.finfo(np.float64).tiny)
-"""Of a width: the reciprocal of less is infinite."""
+"""Of a width: less has fewer digits, and soon no reciprocal."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,9 +136,11 @@ class Neighbourhood:
         if spread.ndim and unit is not None and len(spread) != len(unit):
             msg = f"sigma has {len(spread)} entries but scale has {len(unit)}; both go by feature"
             raise InvalidArgument(msg)
-        if unit is not None:
-            with np.errstate(over="ignore", under="ignore"):
+        with np.errstate(over="ignore", under="ignore"):
+            if unit is not None:
                 _positive(spread * unit, "sigma times scale")
+            if matrix is not None:
+                _positive(spread * np.sqrt(np.diagonal(matrix)), "sigma times √covariance")
         object.__setattr__(self, "sigma", spread if spread.ndim else float(spread))
         object.__setattr__(self, "scale", unit)
         object.__setattr__(self, "covariance", matrix)
@@ -335,7 +337,7 @@ def _positive(value: Any, name: str, *, at_least_1d: bool = False) -> Array:
         where = f" at feature {bad[0]}" if array.ndim else ""
         hint = "; list a feature in `fixed` to leave it alone" if array.ndim else ""
         found = array.flat[bad[0]]
-        wanted = "not so small that 1 / it is infinite" if 0 < found < LEAST else "finite and > 0"
+        wanted = f"{LEAST:.2g} or more" if 0 < found < LEAST else "finite and > 0"
         msg = f"{name} must be {wanted}; got {found:g}{where}{hint}"
         raise InvalidArgument(msg)
     return array

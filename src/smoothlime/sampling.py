@@ -20,6 +20,7 @@ from ._version import versions
 from .alignment import DIRECTIONS
 from .designs import Chunk
 from .estimators.certified import CertifiedSmoothGrad, CertifiedValues, Certifying
+from .estimators.least_squares import Beyond
 from .explanation import Explanation, Provenance, columns
 from .gradient_path import Summed, add_draws, empty_sums
 from .groups import Groups
@@ -92,6 +93,8 @@ def _sample(job: Job, question: Question, rows: Indices, found: Found, watch: Pr
     """Draw from look to look; rows that have reached their tolerance leave, the others go on."""
     t = question.t
     state, source = _begin(job, question, rows), Source.of(job, question, rows)
+    if source.line is not None and job.may_follow_tails:
+        state.beyond = Beyond(source.line, job.groups, of_pairs=job.design.is_paired)
     if source.directions is not None:
         found.turn(_with_targets(rows, t), np.repeat(source.directions, t, axis=0))
     drawn = 0

@@ -30,18 +30,21 @@ class Source:
     """The same of steps, in the model's floating type"""
     is_bent: Flags | None = None
     """(r,) whether the model varies along more than one direction, as far as the pilot saw"""
+    line: Array | None = None
+    """(r·t, f) slopes as the pilot saw them, in units and axes of draws before they are turned"""
 
     @classmethod
     def of(cls, job: Job, question: Question, rows: Indices) -> Source:
         """Draws from their beginning; a pilot is drawn first, where the design wants one."""
         if not job.design.is_aligned:
             return cls(job, job.streams(rows), None, None, None)
-        seen = _pilot(job, question, rows)
+        seen, slopes = _pilot(job, question, rows)
         spare = [spare_draws(DIRECTIONS, len(job.factor.free), job.seed, key) for key in job.keys(rows)]
         directions = filled_up(seen, np.stack(spare))
         turns = Turns.onto(directions)
         is_bent: Flags = np.asarray(seen[:, 1:].any(axis=(1, 2)))
-        return cls(job, job.streams(rows), directions, turns, turns.of_steps(job.factor, job.dtype), is_bent)
+        line = turns.back(slopes).reshape(-1, slopes.shape[2])
+        return cls(job, job.streams(rows), directions, turns, turns.of_steps(job.factor, job.dtype), is_bent, line)
 
     def draw(self, chunk: Chunk, part: slice = slice(None)) -> GroupedDraws:
         """The next draws (ρ, g, b, d) of some of the streams."""
@@ -92,7 +95,7 @@ class Source:
         turns, step_turns = (None if each is None else each.rows(kept) for each in (self.turns, self.step_turns))
         directions = None if self.directions is None else self.directions[kept]
         is_bent = None if self.is_bent is None else self.is_bent[kept]
-        return Source(self.job, streams, directions, turns, step_turns, is_bent)
+        return Source(self.job, streams, directions, turns, step_turns, is_bent)  # the line has been told
 
     def begun_again(self, rows: Indices, n: int, size: int) -> Source:
         """The same draws, from the n-th on; `rows` are those of the table, `size` bounds what is held at once."""
@@ -103,12 +106,12 @@ class Source:
         return dataclasses.replace(self, streams=streams)
 
 
-def _pilot(job: Job, question: Question, rows: Indices) -> Array:
-    """Directions (r, k, f), in units of draws, that the model varies along most around each row."""
+def _pilot(job: Job, question: Question, rows: Indices) -> tuple[Array, Array]:
+    """Directions (r, k, f) that the model varies along most around each row, and slopes (r, t, f), both per draw."""
     d, t = len(job.factor.free), question.t
     has_gradients = job.method.needs == "gradients"
     count = pilot_count(job.method.needs, d, job.budget)
-    found = []
+    found, slopes = [], []
     block = max(1, job.evaluation.batch_size // job.pilot)
     for start in range(0, len(rows), block):
         part = rows[start : start + block]
@@ -121,8 +124,9 @@ def _pilot(job: Job, question: Question, rows: Indices) -> Array:
             gradients = job.factor.whiten(batch.gradients.astype(np.float64)).reshape(len(part), t, count, d)
         else:
             gradients = quotients(batch.values.reshape(len(part), t, -1), d)
+        slopes.append(gradients.mean(axis=2))
         # targets share their draws: each has the same say in where these are turned
         size = np.linalg.norm(gradients, axis=(2, 3), keepdims=True)
         gradients = np.divide(gradients, size, out=np.zeros_like(gradients), where=size > 0)
         found.append(leading_directions(gradients.reshape(len(part), t * count, d)))
-    return np.concatenate(found)
+    return np.concatenate(found), np.concatenate(slopes)

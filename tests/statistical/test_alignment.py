@@ -8,10 +8,20 @@ import pytest
 
 import smoothlime as sl
 from smoothlime import testing as known
-from smoothlime.alignment import DIRECTIONS, PILOTS, Turns, filled_up, leading_directions
+from smoothlime.alignment import (
+    DIRECTIONS,
+    PILOTS,
+    Turns,
+    filled_up,
+    leading_directions,
+    pilot_count,
+    quotients,
+    with_steps,
+)
 from smoothlime.choices import choose_method
 from smoothlime.curves import Curves
-from smoothlime.designs import DESIGNS, PARTS
+from smoothlime.designs import DESIGNS, PARTS, pilot_draws
+from smoothlime.job import Job
 from smoothlime.radii import SHARE, lengthened
 
 V = np.array([0.7, -0.5, 0.3, 0.2])
@@ -499,6 +509,46 @@ class TestLeastSquares:
             held = ((low <= slope * u) & (slope * u <= high)).mean(axis=1)
             assert held.mean() > 0.95 - 3 * held.std() / np.sqrt(len(held))
             assert (np.linalg.norm(e.values - slope * u, axis=1) <= e.radius).mean() > 0.95
+
+    @pytest.mark.parametrize("d", [3, 8, 20])
+    def test_curves_do_not_follow_tails_whatever_line_lies_beside_them(self, d, monkeypatch):
+        """They are fitted where enough draws, or pairs, carry what a line leaves, however steep the line is."""
+        u = np.ones(d) / np.sqrt(d)
+        settings = {"n_samples": 1_024, "method": sl.CLime(curves=True)}
+
+        def found(function, carriers=None):
+            with monkeypatch.context() as patched:
+                if carriers is not None:
+                    patched.setattr(Curves, "carriers", carriers)
+                return sl.explain(lambda a: function(a @ u), np.zeros(d), **settings).values
+
+        for line in (0.0, 1e3):
+            growing, wave = (
+                lambda s, line=line: np.sinh(2 * s) + line * s,
+                lambda s, line=line: np.sin(2 * s) + line * s,
+            )
+            np.testing.assert_array_equal(found(growing), found(growing, np.inf))
+            assert np.abs(found(growing) - found(growing, 0)).max() > 1e-3
+            np.testing.assert_array_equal(found(wave), found(wave, 0))
+            if d > 7:  # with fewer features groups may agree better without curves
+                assert np.abs(found(wave) - found(wave, np.inf)).max() > 1e-3
+
+    @pytest.mark.parametrize("batch_size", ["auto", 37])
+    @pytest.mark.parametrize("d", [4, 20])
+    def test_what_carries_a_model_is_counted_beside_the_pilots_line(self, d, batch_size, monkeypatch):
+        seen = []
+        finish = Job._finish_leading
+        monkeypatch.setattr(Job, "_finish_leading", lambda *given: seen.append(finish(*given)) or seen[-1])
+        v = np.linspace(0.2, 0.5, d)
+        f = lambda a: 40 * (a @ v) + np.exp(a @ v)
+        e = sl.explain(f, np.zeros(d), n_samples=1_024, batch_size=batch_size, method=sl.CLime(curves=True))
+        z = pilot_draws(pilot_count("values", d, 1_024), d, 0, None)
+        slopes = quotients(f(with_steps(z))[None], d).mean(axis=1)[0]
+        points = e.perturbations()
+        left = f(points) - points @ slopes
+        left = (left[0::2] - left[1::2]) / 2 if e.design == "aligned-pairs" else left - left.mean()
+        left -= left.mean()
+        np.testing.assert_allclose(seen[0].bending, (left**2).sum() ** 2 / (left**4).sum(), rtol=1e-9)
 
     def test_curves_need_aligned_draws(self):
         with pytest.raises(sl.errors.InvalidArgument, match="Use design='aligned'"):

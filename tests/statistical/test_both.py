@@ -8,6 +8,7 @@ import smoothlime as sl
 from smoothlime import testing as known
 from smoothlime.alignment import Turns
 from smoothlime.designs import DESIGNS
+from smoothlime.estimators import both
 from smoothlime.estimators.both import are_torn, combined
 
 V = np.array([0.7, -0.5, 0.3, 0.2])
@@ -326,3 +327,26 @@ class TestChoice:
     def test_a_certificate_is_not_made_of_it(self):
         with pytest.raises(sl.errors.InvalidArgument, match="no bound for a control"):
             sl.explain(known.Sine(V), X, method=BOTH, guarantee="certified", gradient_bound=1.0)
+
+
+def test_distances_are_in_standard_errors():
+    away = np.random.default_rng(0).normal(0.3, 1.0, size=(5, 2, 16, 3))
+    found = both._distance(away, away - away.mean(axis=2, keepdims=True))
+    expected = np.abs(away.mean(axis=2)) / (away.std(axis=2, ddof=1) / 4)
+    np.testing.assert_allclose(found[:, :, 0], expected)
+
+
+def test_gradients_whose_squares_are_no_numbers_spoil_no_other_output():
+    class Mixed(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.steep = torch.nn.Parameter(torch.tensor(1e160, dtype=torch.float64))
+
+        def forward(self, a):
+            return torch.stack([torch.sin(self.steep * a.sum(1)), torch.tanh(a[:, 0] + a[:, 1] ** 2)], 1)
+
+    rows, settings = np.full((1, 3), 0.1), {"n_samples": 1_024, "method": sl.SmoothGrad(control="values")}
+    with np.errstate(all="ignore"):
+        together = sl.explain_outputs(Mixed().eval(), rows, **settings)["1"]
+    assert np.isfinite(together.values).all()
+    assert np.isfinite(together.radius).all()

@@ -287,9 +287,7 @@ class TestArithmetic:
 
     @pytest.mark.parametrize("divisor", [5e-324, -1e-310])
     def test_divisors_have_a_reciprocal(self, divisor):
-        with pytest.raises(
-            errors.InvalidArgument, match=f"divided by a number whose reciprocal is one; got {divisor:g}"
-        ):
+        with pytest.raises(errors.InvalidArgument, match=f"divided by numbers of 5.6e-309 or more.*; got {divisor:g}"):
             explain() / divisor
 
     def test_numbers_divide_and_nothing_else_does(self):

@@ -159,6 +159,15 @@ class TestAnswers:
         monkeypatch.setattr(sys.modules["smoothlime.models.torch_sums"], "WAITING", 0)
         assert_alike(sl.explain(network(), X, **settings), e)
 
+    def test_outputs_that_wait_are_counted_anew_once_they_are_added_up(self, monkeypatch):
+        monkeypatch.setattr(sys.modules["smoothlime.models.torch_sums"], "WAITING", 432)
+        waiting, add = [], TorchSums.add
+        monkeypatch.setattr(
+            TorchSums, "add", lambda self, answer: (add(self, answer), waiting.append(len(self._waiting)))
+        )
+        sl.explain(network(), X, target=0, n_samples=100, batch_size=100, design="iid")
+        assert waiting[:7] == [1, 0, 1, 0, 1, 0, 1]  # three outputs at 96 points for each of seven rows
+
     def test_long_runs_are_added_up_in_float64(self):
         terms = torch.full((1, 10_000, 1), 0.1)
         exact = 10_000 * np.float64(np.float32(0.1))

@@ -124,8 +124,9 @@ def test_full_from_data_survives_fewer_rows_than_features():
         ({"sigma": 1e-200, "scale": [1.0, 1e-200]}, r"sigma times scale must be finite and > 0; got 0 at feature 1"),
         (
             {"sigma": 1e-200, "scale": [1e-120, 1.0]},
-            r"sigma times scale must be not so small .*; got 9.99989e-321 at feature 0",
+            r"sigma times scale must be 2.2e-308 or more; got 9.99989e-321 at feature 0",
         ),
+        ({"sigma": 1e-170, "covariance": 1e-280 * np.eye(2)}, r"sigma times √covariance must be 2.2e-308 or more"),
         ({"sigma": 1e200, "scale": [1e200, 1.0]}, r"sigma times scale must be finite and > 0; got inf at feature 0"),
     ],
 )

@@ -74,6 +74,13 @@ class GroupedDraws:
         z = self.z[:, :, 0::2]
         return z.shape[-1] / np.einsum("rgbd,rgbd->rgb", z, z)
 
+    def along(self, slopes: Array) -> Array:
+        """z·slope for slopes (r, f) of the first f coordinates: (r, g, b)."""
+        z = self.z[..., : slopes.shape[1]]
+        if self.is_shared:
+            return (slopes @ z[0].reshape(-1, slopes.shape[1]).T).reshape(len(slopes), *z.shape[1:3])
+        return np.einsum("rd,rgbd->rgb", slopes, z)
+
     def times(self, values: Array) -> Array:
         """Σ z·value for values (r, g, b): (r, g, d), as one matrix product per group where draws are shared."""
         if self.is_shared:
@@ -123,6 +130,8 @@ class Estimate:
     """(r, d) share of the fits without one group that kept each feature; None where features are not selected"""
     carriers: Array | None = None
     """(r,) how many draws carry the model's variance; None where the method does not count them"""
+    bending: Array | None = None
+    """(r,) how many carry what is left of it besides a line that was known before; None where nobody asks"""
     slopes: Array | None = None
     """(r, g, d) what the values in each group say of the slope, in units of draws before they were turned"""
     is_torn: Flags | None = None

@@ -44,7 +44,9 @@ def combined(gradients: Array, slopes: Array, outputs: int = 1) -> Array:
     squares = centred_away * centred_away
     size = squares.sum(axis=(2, 3), keepdims=True)  # outputs may be of any size: each has the same say
     products, squares = (ratio(each, size).sum(axis=1) for each in (centred * centred_away, squares))
-    weight = -ratio(leave_one_out(products), leave_one_out(squares)).clip(-1.0, 0.0)
+    others = leave_one_out(squares)
+    # gradients whose squares are no numbers leave none here: then they stand by themselves
+    weight = np.where(others > 0, -ratio(leave_one_out(products), others).clip(-1.0, 0.0), 0.0)
     trust = np.minimum(_fading(_skewness(centred), SKEWED), _fading(_distance(away, centred_away), APART)).min(axis=1)
     return (means + (trust * weight)[:, None] * away).reshape(r, g, d)
 

@@ -50,6 +50,33 @@ class WeightSums:
             merge_groups(sums)
 
 
+class Beyond:
+    """What values are besides a line, of slopes (r, d) that were known before the first draw: who carries it.
+
+    Least squares does not care for lines, and nor should the count: beside a steep one, tails do not show. Of pairs it
+    is the odd part, half a difference for each: what is even, no slope sees.
+    """
+
+    def __init__(self, line: Array, groups: int, *, of_pairs: bool) -> None:
+        self.line = line
+        self.of_pairs = of_pairs
+        self.values = ValueSums(len(line), groups, has_tails=True)
+
+    def add(self, rows: Rows, groups: slice, batch: Batch) -> None:
+        """Add the values of a batch, less the line."""
+        left = batch.values - batch.draws.along(self.line[rows])
+        self.values.add(rows, groups, (left[..., 0::2] - left[..., 1::2]) / 2 if self.of_pairs else left)
+
+    def keep(self, rows: Indices) -> None:
+        """Forget all other rows."""
+        self.line = self.line[rows]
+        self.values.keep(rows)
+
+    def carriers(self, sizes: Array) -> Array:
+        """(r,) draws, or pairs, that carry the variance of what is left."""
+        return self.values.carriers(sizes / 2 if self.of_pairs else sizes)
+
+
 class Sums:
     """Everything that least squares needs to know of the draws so far, by row and group."""
 
@@ -60,6 +87,7 @@ class Sums:
         self.total = np.zeros((copies, groups, d))
         self.gram = np.zeros((copies, groups, d, d))
         self.weights: WeightSums | None = None  # made by the first draws that carry any
+        self.beyond: Beyond | None = None  # where a line was known beforehand
         self.is_shared = is_shared
 
     @property
@@ -71,10 +99,16 @@ class Sums:
         """Forget all other rows."""
         self.values.keep(rows)
         self.cross = self.cross[rows]
+        if self.beyond is not None:
+            self.beyond.keep(rows)
         if not self.is_shared:
             self.total, self.gram = self.total[rows], self.gram[rows]
         if self.weights is not None:
             self.weights.keep(rows, is_shared=self.is_shared)
+
+    def bending(self, sizes: Array) -> Array | None:
+        """(r,) draws, or pairs, that carry what the line leaves, where there is one."""
+        return None if self.beyond is None else self.beyond.carriers(sizes)
 
     def leading(self, d: int) -> Sums:
         """The same sums for the first d terms alone."""
@@ -85,6 +119,8 @@ class Sums:
     def merge(self) -> None:
         """Make one group of each two."""
         self.values.merge()
+        if self.beyond is not None:
+            self.beyond.values.merge()
         for sums in (self.cross, self.total, self.gram):
             merge_groups(sums)
         if self.weights is not None:
@@ -99,6 +135,8 @@ class Sums:
             sums.first[rows, groups] += weighted.sum(axis=2)
             sums.second[rows] += np.einsum("rgb,rgb->r", weighted, centred)
         self.cross[rows, groups] += batch.draws.times(weighted)
+        if self.beyond is not None:
+            self.beyond.add(rows, groups, batch)
 
     def add_draws(self, rows: Rows, groups: slice, draws: GroupedDraws, weights: Array | None = None) -> None:
         """Add the products of draws among themselves, once for all rows that share them."""
@@ -178,6 +216,7 @@ def estimate(sums: Sums, sizes: Array, factor: Factor, fitted: Fitted) -> Estima
         variance=(fitted.scaled**2).sum(axis=1) + residual * n / (n - 1 - len(factor.free)),
         spread=np.sqrt(variance),
         carriers=sums.values.carriers(sizes),
+        bending=sums.bending(sizes),
     )
 
 
@@ -199,6 +238,7 @@ def over_neighbourhood(sums: Sums, sizes: Array, fitted: Fitted) -> Estimate:
         variance=(fitted.scaled**2).sum(axis=1) + residual * n / (n - 1 - terms),
         spread=np.sqrt(variance * n / (n - 1)),
         carriers=sums.values.carriers(sizes),
+        bending=sums.bending(sizes),
     )
 
 

@@ -6,6 +6,9 @@ from typing import Any
 
 from ..errors import ModelError
 
+TORCHS_OWN = "__torch__.torch.nn.modules."
+"""How TorchScript begins the names of what its layers were made of, where they are torch's."""
+
 
 def check_ready(torch: Any, module: Any) -> None:
     """Refuse layers whose answers would depend on chance, on their neighbours in a batch, or on the first call."""
@@ -76,7 +79,7 @@ def _is_training(part: Any) -> bool:
 
 def _kind(torch: Any, part: Any) -> Any:
     """Class of a layer; TorchScript has one for all, and keeps the name of what a layer was made of."""
-    is_torchs_own = isinstance(part, torch.jit.ScriptModule) and ".torch.nn.modules." in part._c.qualified_name
+    is_torchs_own = isinstance(part, torch.jit.ScriptModule) and part._c.qualified_name.startswith(TORCHS_OWN)
     return getattr(torch.nn, part.original_name, type(part)) if is_torchs_own else type(part)
 
 

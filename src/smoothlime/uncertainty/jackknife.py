@@ -97,7 +97,7 @@ def over_groups(terms: Any) -> Any:
 
 
 def ratio(numerator: Any, denominator: Any) -> Any:
-    """Their ratio; 0 where the denominator is."""
+    """Their ratio, of finite numbers; 0 where the denominator is."""
     return numerator / library(numerator).where(denominator > 0, denominator, np.inf)
 
 
