@@ -41,7 +41,7 @@ from tables import overhead_long
 import smoothlime as sl
 
 NETWORKS = ((15, 10, 10, 2), (64, 128, 128, 2))
-ROUNDS = (15, 7)
+ROUNDS = (15, 21)
 ROWS, DRAWS, SIGMA, TARGET, SEED = 200, 1_024, 0.3, 1, 0
 BARE = "bare network"
 POINTS_PER_CALL = (1_024, 2_048, 4_096, 8_192, 16_384, 32_768)
