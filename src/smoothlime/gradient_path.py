@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
-FETCHED_BYTES = 2**20
+FETCHED_BYTES = 2**22
 """Size of the sums that are looked at together: they and what is made of them stay in a processor's cache."""
 
 WORTH_DRAWING = 2**16
