@@ -53,6 +53,7 @@ test: install ## all checks: format, lint, types, tests and doctests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 	# a processor for each worker: more threads would wait for each other; finding no test at all is exit status 5, a failure
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
 

@@ -21,8 +21,9 @@ import numpy as np
 from bench_designs import trained
 
 import smoothlime as sl
-from smoothlime import alignment, designs
-from smoothlime.estimators import both
+from smoothlime.draws import designs
+from smoothlime.draws import rotation as alignment
+from smoothlime.estimators import gradient_value as both
 
 NETWORKS = ((11, 10), (16, 10), (64, 128))
 SIGMAS, DRAWS, SEEDS, REFERENCE = (0.1, 0.316, 1.0), 1_024, 8, 2**16

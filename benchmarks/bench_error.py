@@ -37,7 +37,7 @@ from tables import OURS, TARGETS, TEXTBOOK
 from workloads import TARGET, VARIANCES, Workload
 
 import smoothlime as sl
-from smoothlime.benchmark import crossing
+from smoothlime.benchmarking.benchmark import crossing
 from smoothlime.errors import TooFewDraws
 
 DRAWS = (16, 32, 64, 128, 256, 512, 1_024, 2_048, 4_096)

@@ -3,7 +3,7 @@
 Means of g(z_j)·g(z_k) over n points, which are 0, for every two coordinates and six functions g. For each pair the
 standard error from sixteen runs over the true one, both as root mean squares over seeds: below 1, runs err alike and
 intervals are too narrow. Scrambled Sobol' points as they are, and `design="aligned"`, which has its points change
-places (`smoothlime.nets`). The table behind `EVEN_TOGETHER`.
+places (`smoothlime.draws.sobol`). The table behind `EVEN_TOGETHER`.
 
     python benchmarks/bench_nets.py
 """
@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import qmc
 
-from smoothlime.designs import DESIGNS, PARTS
+from smoothlime.draws.designs import DESIGNS, PARTS
 
 FEATURES, DRAWS, SEEDS = 40, (256, 512, 1_024, 2_048, 4_096, 8_192), 100
 FIRST = (6, 7, 8, 10, 16, 40)

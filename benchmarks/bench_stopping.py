@@ -34,7 +34,7 @@ from scipy.stats import t as student
 
 import smoothlime as sl
 from smoothlime.explain import prepare
-from smoothlime.settings import Settings
+from smoothlime.sampling.options import Settings
 from smoothlime.testing import Absolute, Probit, Profile, Relu, RidgeFunction, Sine, Step
 from smoothlime.uncertainty.jackknife import standard_error
 from smoothlime.uncertainty.stopping import plan_looks

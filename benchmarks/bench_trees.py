@@ -36,9 +36,9 @@ from scipy.special import ndtr
 from sklearn.ensemble import RandomForestClassifier
 from tables import trees_long
 
-from smoothlime.exact.readers import read_trees
-from smoothlime.exact.smoothing import smooth
-from smoothlime.exact.trees import TreeEnsemble
+from smoothlime.exact.trees.format import TreeEnsemble
+from smoothlime.exact.trees.read.recognise import read_trees
+from smoothlime.exact.trees.smoothing import smooth
 
 SEED = 0
 D = 11
@@ -51,8 +51,8 @@ FIRST_CALL = """
 import time
 start = time.perf_counter()
 import numpy as np
-from smoothlime.exact.trees import join_trees
-from smoothlime.exact.smoothing import smooth
+from smoothlime.exact.trees.format import join_trees
+from smoothlime.exact.trees.smoothing import smooth
 tree = {"feature": [0, -1, -1], "threshold": [0.0, 0, 0], "left": [1, 0, 0], "right": [2, 0, 0],
         "nan_left": [True, False, False], "value": [0.0, -1.0, 1.0]}
 trees = join_trees([tree], base=0.0, n_features=1)

@@ -8,25 +8,15 @@ array([[ 2., -1.]])
 """
 
 from . import errors, testing
-from ._version import __version__
+from ._core.version import __version__
 from .estimators import CLime, Differences, Lime, SmoothGrad, Stein
 from .explain import explain, explain_outputs
-from .explanation import Explanation
-from .guarantees import (
-    Agreement,
-    Certificate,
-    Plan,
-    Robustness,
-    agreement,
-    certify,
-    gradient_bound,
-    plan,
-    robustness,
-)
+from .guarantees import Agreement, Certificate, Plan, Robustness, agreement, certify, gradient_bound, plan, robustness
 from .io import load
 from .models import Model, as_model, from_functions
-from .neighbourhood import Neighbourhood
+from .result.explanation import Explanation
 from .sigma_path import SigmaPath, sigma_path
+from .space.neighbourhood import Neighbourhood
 
 __all__ = [
     "Agreement",

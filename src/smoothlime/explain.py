@@ -9,25 +9,25 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ._validate import check_choice
-from .at_rows import ask_at_rows
-from .choices import certify_method, choose_design, choose_method
-from .controlled import settle_control
-from .designs import DESIGNS, Design
+from ._core.validate import check_choice
+from .draws.designs import DESIGNS, Design
 from .errors import InvalidArgument, LostPrecision, NoGradients, NotConverged, TooFewDraws
 from .estimators import Estimator, Lime
 from .exact import Exact
-from .exactly import Exactly, find_exactly
-from .explanation import Explanation
-from .job import Job
 from .models import Evaluation, model_dtype, model_epsilon
 from .models.evaluation import automatic_batch_size
+from .models.problem import Subject, take_up
 from .models.target_check import check_target
 from .models.targets import every_output, implied_range, stretch_of
-from .neighbourhood import Neighbourhood
-from .sampling import run
-from .settings import Settings
-from .subject import Subject, take_up
+from .result.explanation import Explanation
+from .sampling.at_rows import ask_at_rows
+from .sampling.defaults import certify_method, choose_design, choose_method
+from .sampling.exact_route import Exactly, find_exactly
+from .sampling.loop import run
+from .sampling.margin_control import settle_control
+from .sampling.options import Settings
+from .sampling.plan import Job
+from .space.neighbourhood import Neighbourhood
 from .uncertainty.stopping import FIRST_LOOK, Stopping, plan_looks
 
 BLURRED = 1e-3

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ._progress import Progress
-from ._types import Array
-from ._validate import as_float_array, check_count
+from ._core.progress import Progress
+from ._core.types import Array
+from ._core.validate import as_float_array, check_count
 from .errors import InvalidArgument, WrongType
 from .estimators import Estimator
 from .explain import exactly_unless_drawn, prepare
-from .explanation import Explanation
-from .job import Job
 from .models import Target
-from .neighbourhood import Neighbourhood
-from .sampling import run
-from .settings import Settings
+from .result.explanation import Explanation
+from .sampling.loop import run
+from .sampling.options import Settings
+from .sampling.plan import Job
+from .space.neighbourhood import Neighbourhood
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from ._types import Array, Points
-from ._validate import as_float_array, check_rows
-from .neighbourhood import Neighbourhood
+from ._core.types import Array, Points
+from ._core.validate import as_float_array, check_rows
+from .space.neighbourhood import Neighbourhood
 
 FAMILY_MISS = 1e-6
 """Chance that `assert_matches` fails on correct code, over all numbers compared at once."""

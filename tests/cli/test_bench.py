@@ -122,7 +122,7 @@ def test_a_picture_keeps_to_a_dark_style(folder):
 
 def test_long_runs_are_announced(folder, monkeypatch):
     assert bench(folder, "curved", *SMALL, "--method", "differences").stderr == ""
-    monkeypatch.setattr("smoothlime.benchmark.LONG", 0.0)
+    monkeypatch.setattr("smoothlime.benchmarking.benchmark.LONG", 0.0)
     done = bench(folder, "curved", *SMALL, "--method", "differences")
     # 2 rows × (3 seeds × (64 + 256) draws + 7 timed runs of 1,024 + a reference of 16 × 256)
     assert "smoothlime: 24,448 model evaluations, about 0 seconds; fewer rows" in done.stderr
@@ -189,7 +189,8 @@ def test_a_picture_is_whole_or_not_there(folder, monkeypatch):
 
 def test_what_draws_the_picture_is_asked_for_before_the_work(folder, hide, monkeypatch):
     hide("matplotlib")
-    monkeypatch.setattr("smoothlime.benchmark.benchmark", lambda *_, **__: pytest.fail("the work was begun"))
+    asked = "smoothlime.benchmarking.benchmark.benchmark"
+    monkeypatch.setattr(asked, lambda *_, **__: pytest.fail("the work was begun"))
     done = bench(folder, "curved", *SMALL, "--plot", str(folder / "errors.svg"))
     assert done.exit_code == 2, done.output
     assert "matplotlib.pyplot is needed to draw a benchmark" in done.output

@@ -482,7 +482,7 @@ def test_an_index_of_pandas_is_a_column_only_where_it_is_named(folder, library, 
     import pandas as pd
 
     from smoothlime.cli._tables import load_tables
-    from smoothlime.tables import as_table
+    from smoothlime.space.tables import as_table
 
     monkeypatch.setattr("smoothlime.cli._tables._library", lambda: library)
     frame = pd.DataFrame({"idx": [7, 2, 4], "a": [1.0, 2.0, 3.0]})
@@ -513,7 +513,7 @@ def test_decimals_are_numbers(folder, library, monkeypatch):
     from pyarrow import parquet
 
     from smoothlime.cli._tables import load_tables
-    from smoothlime.tables import as_table
+    from smoothlime.space.tables import as_table
 
     monkeypatch.setattr("smoothlime.cli._tables._library", lambda: library)
     cells = pa.array([Decimal("1.25"), None], pa.decimal128(5, 2))

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import chi, kstest
 
-from smoothlime.designs import DESIGNS, Layout
+from smoothlime.draws.designs import DESIGNS, Layout
 from smoothlime.errors import InvalidArgument
 
 NAMES = list(DESIGNS)
@@ -171,5 +171,5 @@ def test_which_places_change_does_not_depend_on_how_draws_are_taken(d):
 @pytest.mark.parametrize("d", [3, 11, 30])
 def test_what_follows_the_opening_that_is_kept_is_what_would_have_followed(name, d, monkeypatch):
     kept = DESIGNS[name].stream(d, 5).take(4_096)
-    monkeypatch.setattr("smoothlime.nets.CACHED_FEATURES", 0)
+    monkeypatch.setattr("smoothlime.draws.sobol.CACHED_FEATURES", 0)
     np.testing.assert_array_equal(DESIGNS[name].stream(d, 5).take(4_096), kept)

@@ -15,8 +15,8 @@ from sklearn.linear_model import LogisticRegression
 import smoothlime as sl
 from smoothlime.errors import InvalidArgument, NoClosedForm
 from smoothlime.estimators import Differences
-from smoothlime.exact.readers import read_trees
-from smoothlime.models.from_estimator import EstimatorModel
+from smoothlime.exact.trees.read.recognise import read_trees
+from smoothlime.models.estimator import EstimatorModel
 
 CANCER, SICK = load_breast_cancer(return_X_y=True, as_frame=True)
 WINE, GROWER = load_wine(return_X_y=True, as_frame=True)
@@ -130,7 +130,7 @@ def test_the_two_classes_of_a_binary_model_mirror_each_other(fitted):
 
 @pytest.mark.parametrize("draws", ["shared", "independent"])
 def test_batches_panels_and_company_change_rounding_only(fitted, draws, monkeypatch):
-    import smoothlime.sampling
+    import smoothlime.sampling.loop
 
     model, rows = fitted["lightgbm of three"], WINE.iloc[[3, 80, 150]]
     whole = explain(model, rows, draws=draws)
@@ -140,7 +140,7 @@ def test_batches_panels_and_company_change_rounding_only(fitted, draws, monkeypa
     np.testing.assert_allclose(small.standard_error, whole.standard_error, **alike)
     first = explain(model, rows.iloc[:1], draws=draws)
     np.testing.assert_allclose(first.values, whole.values[:1], **alike)
-    monkeypatch.setattr(smoothlime.sampling, "STATE_BYTES", 1)
+    monkeypatch.setattr(smoothlime.sampling.loop, "STATE_BYTES", 1)
     np.testing.assert_allclose(explain(model, rows, draws=draws).values, whole.values, **alike)
 
 
@@ -249,7 +249,7 @@ def test_other_links_fall_back_to_plain_draws():
 
 
 def test_a_margin_that_is_not_what_was_read_falls_back(fitted, monkeypatch):
-    import smoothlime.exact.ensemble as ensemble
+    import smoothlime.exact.trees.form as ensemble
 
     def misread(model, output):
         trees = read_trees(model, output)

@@ -251,8 +251,8 @@ def test_ordinary_models_are_exact_in_small_and_in_large_neighbourhoods(fitted, 
 
 
 def test_what_outputs_can_vary_by_is_the_sum_of_the_ranges_of_leaves():
-    from smoothlime.exact.ensemble import TreesForm
-    from smoothlime.exact.trees import join_trees
+    from smoothlime.exact.trees.form import TreesForm
+    from smoothlime.exact.trees.format import join_trees
 
     def step(*leaves):
         return {"feature": [0, -1, -1], "threshold": [0.0] * 3, "left": [1, 0, 0], "right": [2, 0, 0],

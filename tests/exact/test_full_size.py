@@ -11,8 +11,8 @@ from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 
 import smoothlime as sl
-from smoothlime.exact.readers import read_trees
-from smoothlime.exact.smoothing import smooth
+from smoothlime.exact.trees.read.recognise import read_trees
+from smoothlime.exact.trees.smoothing import smooth
 
 DATA = {"cancer": load_breast_cancer(), "wine": load_wine()}  # two classes; three, and features in whole numbers
 MODELS = {

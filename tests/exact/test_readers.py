@@ -25,10 +25,10 @@ from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor
 
 from smoothlime.errors import InvalidArgument, MissingExtra, NoClosedForm, UnreadableFile
-from smoothlime.exact import readers
-from smoothlime.exact.read_catboost import read_catboost
-from smoothlime.exact.readers import probe_rows, read_trees
-from smoothlime.exact.smoothing import smooth
+from smoothlime.exact.trees.read import recognise as readers
+from smoothlime.exact.trees.read.catboost import read_catboost
+from smoothlime.exact.trees.read.recognise import probe_rows, read_trees
+from smoothlime.exact.trees.smoothing import smooth
 
 DIABETES, CANCER, WINE = (load(return_X_y=True) for load in (load_diabetes, load_breast_cancer, load_wine))
 CATBOOST = json.loads((Path(__file__).parent / "catboost.json").read_text())
@@ -468,7 +468,7 @@ def test_asking_for_the_library_imports_none():
     assert readers.__name__ in sys.modules
     heavy = ["numba", "treelite", "sklearn", "xgboost", "lightgbm", "scipy"]
     code = (
-        "import sys\nfrom smoothlime.exact.readers import read_trees\n"
+        "import sys\nfrom smoothlime.exact.trees.read.recognise import read_trees\n"
         f"assert read_trees(object()) is None\nprint([name for name in {heavy} if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from smoothlime.errors import InvalidArgument, MissingExtra, NoClosedForm
-from smoothlime.exact import plan as planning
-from smoothlime.exact._kernel import DEGREE, STEPS
-from smoothlime.exact.smoothing import smooth
-from smoothlime.exact.trees import as_threshold, join_trees
+from smoothlime.exact.trees import plan as planning
+from smoothlime.exact.trees.format import as_threshold, join_trees
+from smoothlime.exact.trees.kernel import DEGREE, STEPS
+from smoothlime.exact.trees.smoothing import smooth
 
 LEAF = {"feature": [-1], "threshold": [0.0], "left": [0], "right": [0], "nan_left": [False], "value": [2.5]}
 
@@ -342,7 +342,7 @@ def test_categories_cannot_be_perturbed():
 def test_without_numba_the_extra_is_named(forest, hide, monkeypatch):
     import sys
 
-    monkeypatch.delitem(sys.modules, "smoothlime.exact._kernel", raising=False)
+    monkeypatch.delitem(sys.modules, "smoothlime.exact.trees.kernel", raising=False)
     hide("numba")
     with pytest.raises(MissingExtra, match=r"numba is needed to smooth trees.*smoothlime\[trees\]"):
         smooth(forest, np.zeros(4), np.ones(4))

@@ -261,6 +261,6 @@ def test_without_scikit_learn_the_extra_is_named(monkeypatch):
     def absent(name):
         raise ModuleNotFoundError(name=name.partition(".")[0])
 
-    monkeypatch.setattr(smoothlime._optional.importlib, "import_module", absent)
+    monkeypatch.setattr(smoothlime._core.optional.importlib, "import_module", absent)
     with pytest.raises(MissingExtra, match=r"pip install 'smoothlime\[paper\]'"):
         stand_in("shopping")

@@ -255,7 +255,7 @@ def test_a_file_that_may_not_be_read_is_named(folder, monkeypatch):
 
 
 def test_a_long_download_shows_what_it_is(archive, monkeypatch, capsys):
-    monkeypatch.setattr("smoothlime._progress.SHOW_AFTER", -1.0)
+    monkeypatch.setattr("smoothlime._core.progress.SHOW_AFTER", -1.0)
     archive(zipped(**{SOURCE.raw_name: CONTENT}))
     fetch(SOURCE, progress=True)
     assert f"downloading {SOURCE.raw_name}" in capsys.readouterr().err

@@ -204,7 +204,7 @@ def without(library, monkeypatch):
             raise ModuleNotFoundError(name=library)
         return found(name, package)
 
-    monkeypatch.setattr(smoothlime._optional.importlib, "import_module", import_module)
+    monkeypatch.setattr(smoothlime._core.optional.importlib, "import_module", import_module)
 
 
 @pytest.mark.parametrize("library", ["captum", "shap", "lime", "matplotlib"])

@@ -8,8 +8,8 @@ import torch
 from scipy.stats import spearmanr
 
 import smoothlime as sl
-from smoothlime.alignment import PILOTS
-from smoothlime.designs import DESIGNS
+from smoothlime.draws.designs import DESIGNS
+from smoothlime.draws.rotation import PILOTS
 from smoothlime.errors import SmoothlimeError
 from smoothlime.paper.peers import BACKGROUND, everyone, global_seed, pose
 from smoothlime.paper.side_by_side import Answers, measures, panels, rank_correlations, side_by_side

@@ -7,7 +7,7 @@ import torch
 import smoothlime as sl
 from smoothlime import errors
 from smoothlime import testing as known
-from smoothlime.disagreement import ANY_AMOUNT, _heaviness
+from smoothlime.sampling.diagnostics import ANY_AMOUNT, _heaviness
 from smoothlime.uncertainty.stopping import BELIEVED_CONSTANT
 
 

@@ -8,7 +8,9 @@ import pytest
 
 import smoothlime as sl
 from smoothlime import testing as known
-from smoothlime.alignment import (
+from smoothlime.draws.designs import DESIGNS, PARTS, pilot_draws
+from smoothlime.draws.long_draws import SHARE, lengthened
+from smoothlime.draws.rotation import (
     DIRECTIONS,
     PILOTS,
     Turns,
@@ -18,11 +20,9 @@ from smoothlime.alignment import (
     quotients,
     with_steps,
 )
-from smoothlime.choices import choose_method
-from smoothlime.curves import Curves
-from smoothlime.designs import DESIGNS, PARTS, pilot_draws
-from smoothlime.job import Job
-from smoothlime.radii import SHARE, lengthened
+from smoothlime.estimators.hermite import Curves
+from smoothlime.sampling.defaults import choose_method
+from smoothlime.sampling.plan import Job
 
 V = np.array([0.7, -0.5, 0.3, 0.2])
 X = np.array([0.2, -0.2, 0.2, 0.1])
@@ -475,7 +475,7 @@ class TestLeastSquares:
         error = np.linalg.norm(e.values - truth, axis=1)
         assert (error <= e.radius).mean() >= 0.97
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("smoothlime.job.EVEN_TOGETHER", 0)  # no choice: what is fitted to more features
+            patch.setattr("smoothlime.sampling.plan.EVEN_TOGETHER", 0)  # no choice: what is fitted to more features
             fitted = sl.explain(f.values, rows, n_samples=1_024, draws="independent")
         always = np.linalg.norm(fitted.values - truth, axis=1)
         assert gain * np.sqrt((error**2).mean()) < np.sqrt((always**2).mean())

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import smoothlime as sl
-from smoothlime import contenders
-from smoothlime.benchmark import Reference, _apart, _Truth, benchmark, crossing
+from smoothlime.benchmarking import contenders
+from smoothlime.benchmarking.benchmark import Reference, _apart, _Truth, benchmark, crossing
 from smoothlime.errors import TooFewDraws, WrongType
 from smoothlime.plots.contest import as_text
 
@@ -111,7 +111,7 @@ def test_a_slow_model_is_asked_little_before_the_forecast(monkeypatch):
     def stop(said):
         raise KeyboardInterrupt(said)
 
-    monkeypatch.setattr("smoothlime.timing.QUICK", 0.01)
+    monkeypatch.setattr("smoothlime.benchmarking.timing.QUICK", 0.01)
     with pytest.raises(KeyboardInterrupt, match=r"model evaluations, about \d+ minutes") as told:
         benchmark(slow, [[0.1, 0.2]], say=stop, progress=False)
     assert sum(asked) < 100  # about 1,000 where it is always asked about 256 points

@@ -6,10 +6,10 @@ import torch
 
 import smoothlime as sl
 from smoothlime import testing as known
-from smoothlime.alignment import Turns
-from smoothlime.designs import DESIGNS
-from smoothlime.estimators import both
-from smoothlime.estimators.both import are_torn, combined
+from smoothlime.draws.designs import DESIGNS
+from smoothlime.draws.rotation import Turns
+from smoothlime.estimators import gradient_value as both
+from smoothlime.estimators.gradient_value import are_torn, combined
 
 V = np.array([0.7, -0.5, 0.3, 0.2])
 X = np.array([0.2, -0.2, 0.2, 0.1])

@@ -8,7 +8,7 @@ from smoothlime import errors
 from smoothlime import testing as known
 from smoothlime.estimators import Batch, GroupedDraws
 from smoothlime.estimators.certified import CertifiedSmoothGrad
-from smoothlime.neighbourhood import Factor
+from smoothlime.space.neighbourhood import Factor
 
 REPEATS = 500
 LIMIT = 0.05 + 3 * np.sqrt(0.05 * 0.95 / REPEATS)

@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 import smoothlime as sl
 from smoothlime import testing as known
-from smoothlime.designs import DESIGNS, PARTS
+from smoothlime.draws.designs import DESIGNS, PARTS
 from smoothlime.uncertainty.jackknife import standard_error, t_quantile
 
 V = np.array([0.7, -0.5, 0.3])

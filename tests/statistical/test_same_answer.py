@@ -44,7 +44,7 @@ def test_panels_change_rounding_only(method, design, monkeypatch):
     import sys
 
     reference = {draws: explain(method=method, design=design, draws=draws) for draws in ("shared", "independent")}
-    monkeypatch.setattr(sys.modules["smoothlime.sampling"], "STATE_BYTES", 1)
+    monkeypatch.setattr(sys.modules["smoothlime.sampling.loop"], "STATE_BYTES", 1)
     for draws, expected in reference.items():
         found = explain(method=method, design=design, draws=draws)
         np.testing.assert_allclose(found.values, expected.values, rtol=1e-12)

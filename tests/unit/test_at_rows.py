@@ -6,10 +6,12 @@ import torch
 from torch import nn
 
 import smoothlime as sl
-from smoothlime import at_rows, errors, gradient_path
-from smoothlime.at_rows import Behind
-from smoothlime.models import torch_sums
-from smoothlime.models.from_torch import TorchModel
+from smoothlime import errors
+from smoothlime.device import torch_sums
+from smoothlime.models.torch import TorchModel
+from smoothlime.sampling import at_rows
+from smoothlime.sampling import device_loop as gradient_path
+from smoothlime.sampling.at_rows import Behind
 
 X = np.random.default_rng(5).normal(size=(1, 4))
 

@@ -12,13 +12,7 @@ from sklearn.linear_model import LogisticRegression
 import smoothlime as sl
 from smoothlime import errors
 from smoothlime import testing as known
-from smoothlime.guarantees.lipschitz import (
-    GRADIENT_CURVE,
-    RANGE_CURVE,
-    RANGE_SLOPE,
-    gradient_distance,
-    range_distance,
-)
+from smoothlime.guarantees.lipschitz import GRADIENT_CURVE, RANGE_CURVE, RANGE_SLOPE, gradient_distance, range_distance
 from smoothlime.guarantees.residual import residual_bound
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(160)

@@ -11,7 +11,7 @@ from sklearn.linear_model import LinearRegression
 import smoothlime as sl
 from smoothlime import errors
 from smoothlime import testing as known
-from smoothlime._validate import _may_share, as_float_array
+from smoothlime._core.validate import _may_share, as_float_array
 
 V = np.array([0.7, -0.4, 0.3])
 X = np.random.default_rng(0).normal(size=(4, 3))
@@ -471,7 +471,7 @@ class TestPlot:
 
 
 def test_progress_is_silent_where_there_is_no_console(monkeypatch):
-    from smoothlime import _progress
+    from smoothlime._core import progress as _progress
 
     monkeypatch.setattr(_progress, "SHOW_AFTER", -1.0)
     monkeypatch.setattr("sys.stderr", None)
@@ -488,7 +488,7 @@ def test_progress_is_reported_to_a_callable_and_adds_up():
 
 
 def test_a_bar_appears_only_when_work_is_long(monkeypatch, capsys):
-    from smoothlime import _progress
+    from smoothlime._core import progress as _progress
 
     explain(progress=True)
     assert capsys.readouterr().err == ""
@@ -525,7 +525,7 @@ def test_missing_extras_say_how_to_get_them(monkeypatch):
 
 
 def test_a_broken_extra_shows_its_own_error(monkeypatch):
-    from smoothlime._optional import require
+    from smoothlime._core.optional import require
 
     def broken(name):
         raise ModuleNotFoundError("No module named 'inner'", name="inner")

@@ -8,15 +8,16 @@ import pytest
 import torch
 
 import smoothlime as sl
-from smoothlime import _parallel, errors
-from smoothlime.alignment import Turns
-from smoothlime.gradient_path import ahead
-from smoothlime.models import SumsGradients
-from smoothlime.models.from_torch import TorchModel
-from smoothlime.models.gradient_sums import first_few
-from smoothlime.models.torch_batches import over_draws
-from smoothlime.models.torch_groups import TorchSaid, make_room
-from smoothlime.models.torch_sums import TorchSums
+from smoothlime import errors
+from smoothlime._core import parallel as _parallel
+from smoothlime.device import sums_for
+from smoothlime.device.protocol import first_few
+from smoothlime.device.torch_batches import over_draws
+from smoothlime.device.torch_groups import TorchSaid, make_room
+from smoothlime.device.torch_sums import TorchSums
+from smoothlime.draws.rotation import Turns
+from smoothlime.models.torch import TorchModel
+from smoothlime.sampling.device_loop import ahead
 
 X = np.random.default_rng(0).normal(size=(7, 4))
 EXACT = {"rtol": 1e-11, "atol": 1e-13}
@@ -67,8 +68,8 @@ def assert_alike(one, other, **tolerance):
 
 class TestAnswers:
     def test_only_networks_sum_by_themselves(self):
-        assert isinstance(sl.as_model(network()), SumsGradients)
-        assert not isinstance(InFullView(network()), SumsGradients)
+        assert sums_for(sl.as_model(network())) is not None
+        assert sums_for(InFullView(network())) is None
 
     @pytest.mark.parametrize("draws", ["shared", "independent"])
     @pytest.mark.parametrize("design", ["iid", "antithetic", "orthogonal", "sobol", "aligned"])
@@ -146,7 +147,7 @@ class TestAnswers:
         settings = {"target": 0, "sigma": 1.5, "rtol": 0.005, "atol": 0.004}
         x = X * np.geomspace(0.2, 5, 7)[:, None]
         e = sl.explain(network(), x, **settings)
-        monkeypatch.setattr(sys.modules["smoothlime.gradient_path"], "FETCHED_BYTES", 1)
+        monkeypatch.setattr(sys.modules["smoothlime.sampling.device_loop"], "FETCHED_BYTES", 1)
         one_by_one = sl.explain(network(), x, **settings)
         assert_alike(one_by_one, e)
         monkeypatch.setattr(_parallel, "LONG", 1)
@@ -156,11 +157,11 @@ class TestAnswers:
     def test_do_not_depend_on_when_outputs_are_added_up(self, monkeypatch):
         settings = {"target": 0, "n_samples": 300, "batch_size": 50}
         e = sl.explain(network(), X, **settings)
-        monkeypatch.setattr(sys.modules["smoothlime.models.torch_sums"], "WAITING", 0)
+        monkeypatch.setattr(sys.modules["smoothlime.device.torch_sums"], "WAITING", 0)
         assert_alike(sl.explain(network(), X, **settings), e)
 
     def test_outputs_that_wait_are_counted_anew_once_they_are_added_up(self, monkeypatch):
-        monkeypatch.setattr(sys.modules["smoothlime.models.torch_sums"], "WAITING", 432)
+        monkeypatch.setattr(sys.modules["smoothlime.device.torch_sums"], "WAITING", 432)
         waiting, add = [], TorchSums.add
         monkeypatch.setattr(
             TorchSums, "add", lambda self, answer: (add(self, answer), waiting.append(len(self._waiting)))
@@ -238,8 +239,8 @@ class TestCosts:
 def apart(monkeypatch):
     """Networks behave as on a graphics card: they draw by themselves, and keep what groups say."""
     monkeypatch.setattr(TorchModel, "is_apart", True)
-    monkeypatch.setattr(sys.modules["smoothlime.models.torch_sums"], "WORTH_KEEPING", 1)
-    monkeypatch.setattr(sys.modules["smoothlime.gradient_path"], "WORTH_DRAWING", 1)
+    monkeypatch.setattr(sys.modules["smoothlime.device.torch_sums"], "WORTH_KEEPING", 1)
+    monkeypatch.setattr(sys.modules["smoothlime.sampling.device_loop"], "WORTH_DRAWING", 1)
 
 
 class TestApart:
@@ -355,7 +356,7 @@ class TestTurns:
         turns = Turns.onto(np.linalg.qr(rng.normal(size=(7, f, 2))).Q.swapaxes(1, 2))
         model = sl.as_model(net)
         weights = np.broadcast_to(np.eye(3)[1], (7, 1, 3))
-        sums = model.gradient_sums(X, free, 5, moments=True)
+        sums = sums_for(model)(X, free, 5, moments=True)
         sums.aim(weights)
         staged = sums.stage((1, 6, 2, f))
         staged.array[...] = rng.normal(size=staged.array.shape)
@@ -380,7 +381,7 @@ class TestTurns:
     def test_turn_each_rows_own_steps_too(self):
         net, rng = network(), np.random.default_rng(2)
         turns = Turns.onto(np.linalg.qr(rng.normal(size=(2, 4, 3))).Q.swapaxes(1, 2))
-        sums = sl.as_model(net).gradient_sums(X[:2], np.arange(4), 1, moments=False)
+        sums = sums_for(sl.as_model(net))(X[:2], np.arange(4), 1, moments=False)
         staged = sums.stage((2, 8, 1, 4))
         staged.array[...] = rng.normal(size=staged.array.shape)
         batch = sums.batch(slice(0, 2), slice(0, 1), sums.move(staged), turns)

@@ -13,10 +13,10 @@ import pytest
 import smoothlime as sl
 from smoothlime import errors
 from smoothlime import testing as known
-from smoothlime.choices import METHODS
-from smoothlime.explanation import Provenance
-from smoothlime.groups import Groups
 from smoothlime.io import as_parquet, contents, files, settings
+from smoothlime.result.explanation import Provenance
+from smoothlime.sampling.defaults import METHODS
+from smoothlime.uncertainty.groups import Groups
 
 V = np.array([0.7, -0.4, 0.3])
 X = np.random.default_rng(0).normal(size=(4, 3))

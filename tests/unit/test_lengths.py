@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from smoothlime.groups import Groups
-from smoothlime.models.torch_groups import TorchGroupSums
-from smoothlime.neighbourhood import Factor
-from smoothlime.uncertainty import lengths
+from smoothlime.device.torch_groups import TorchGroupSums
+from smoothlime.space.neighbourhood import Factor
+from smoothlime.uncertainty import norms as lengths
+from smoothlime.uncertainty.groups import Groups
 from smoothlime.uncertainty.jackknife import clear_skewness, skewness, standard_error, t_quantile, widening
 
 R, G, F = 5, 16, 3

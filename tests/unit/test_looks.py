@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from smoothlime import looks
-from smoothlime.groups import Groups
-from smoothlime.looks import Found, Look
+from smoothlime.sampling import record as looks
+from smoothlime.sampling.record import Found, Look
+from smoothlime.uncertainty.groups import Groups
 
 ROWS, GROUPS, D = 12, 4, 3
 

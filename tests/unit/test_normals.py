@@ -5,10 +5,11 @@ import pytest
 import torch
 from scipy import stats
 
-from smoothlime import _parallel, designs
-from smoothlime.models import torch_normals
-from smoothlime.neighbourhood import Neighbourhood
-from smoothlime.normals import FEWEST_CHANGES, Run, Sequence, hashes, normals
+from smoothlime._core import parallel as _parallel
+from smoothlime.device import torch_normals
+from smoothlime.draws import designs
+from smoothlime.draws.normals import FEWEST_CHANGES, Run, Sequence, hashes, normals
+from smoothlime.space.neighbourhood import Neighbourhood
 
 GOLDEN = 0x9E3779B97F4A7C15
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import smoothlime as sl
-from smoothlime.benchmark import Benchmark, Contender, Reference
+from smoothlime.benchmarking.benchmark import Benchmark, Contender, Reference
 from smoothlime.plots.contest import COLOURS, STYLES, as_text, errors
 
 

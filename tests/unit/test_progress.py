@@ -2,7 +2,7 @@
 
 import pytest
 
-from smoothlime import _progress
+from smoothlime._core import progress as _progress
 
 
 class Clock:

@@ -8,8 +8,8 @@ from scipy import stats
 
 import smoothlime as sl
 from smoothlime import testing as known
-from smoothlime.designs import PARTS
-from smoothlime.radii import SHARE, lengthened
+from smoothlime.draws.designs import PARTS
+from smoothlime.draws.long_draws import SHARE, lengthened
 from smoothlime.uncertainty.stopping import Stopping
 
 V = np.linspace(-0.5, 0.6, 8)
@@ -150,7 +150,7 @@ def test_they_are_for_aligned_draws_that_are_fitted():
 class TestGain:
     def error(self, function, rows, n, share):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("smoothlime.job.SHARE", share)
+            patch.setattr("smoothlime.sampling.plan.SHARE", share)
             e = sl.explain(function.values, rows, n_samples=n, draws="independent")
         assert e.provenance.longer == share
         truth = function.slopes(rows[0], sl.Neighbourhood(1.0)).reshape(-1)

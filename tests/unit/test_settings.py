@@ -6,7 +6,7 @@ from sklearn.linear_model import LinearRegression
 
 import smoothlime as sl
 from smoothlime.errors import SmoothlimeError
-from smoothlime.settings import Settings
+from smoothlime.sampling.options import Settings
 
 X = np.random.default_rng(0).normal(size=(2, 3))
 LINE = LinearRegression().fit(np.eye(3), [1.0, 2.0, 3.0])

@@ -13,7 +13,7 @@ from sklearn.linear_model import LinearRegression
 import smoothlime as sl
 from smoothlime import errors
 from smoothlime import testing as known
-from smoothlime.designs import DESIGNS
+from smoothlime.draws.designs import DESIGNS
 from smoothlime.exact import Exact
 from smoothlime.plots.path import spread
 

@@ -111,7 +111,7 @@ def test_a_fixed_number_of_draws_is_quiet_and_says_whether_it_was_enough():
 
 def test_the_scale_of_differences_is_that_of_the_neighbourhood():
     """Its radii are wider than normal; weights undo that, or the automatic tolerance would be too generous."""
-    from smoothlime.designs import DESIGNS
+    from smoothlime.draws.designs import DESIGNS
     from smoothlime.estimators import Batch, Differences, GroupedDraws
 
     for d, function in ((1, known.Linear([2.0])), (3, known.Sine(3 * V, 0.2))):

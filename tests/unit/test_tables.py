@@ -17,7 +17,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import smoothlime as sl
 from smoothlime.errors import InvalidArgument, ModelError, WrongType
-from smoothlime.tables import as_table
+from smoothlime.space.tables import as_table
 
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import smoothlime as sl
-from smoothlime.models.torch_constant import constant
+from smoothlime.device.torch_constant import constant
 
 X = np.linspace(-1, 1, 2 * 6).reshape(2, 6)
 

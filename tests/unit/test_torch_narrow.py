@@ -6,8 +6,8 @@ import torch
 from torch import nn
 
 import smoothlime as sl
-from smoothlime.models.torch_constant import constant
-from smoothlime.models.torch_narrow import MANY, REGISTER, is_narrow, lay_out
+from smoothlime.device.torch_constant import constant
+from smoothlime.device.torch_narrow import MANY, REGISTER, is_narrow, lay_out
 
 NARROW = {
     "dense": lambda: nn.Sequential(nn.Linear(6, 10), nn.ELU(), nn.Linear(10, 2)),
@@ -56,7 +56,7 @@ def test_explanations_are_the_same_but_for_rounding(module, method, target, monk
         return e.values, e.standard_error, e.smoothed, e.fidelity
 
     ours = explained()
-    monkeypatch.setattr("smoothlime.models.from_torch.is_narrow", lambda *_: False)
+    monkeypatch.setattr("smoothlime.device.torch_sums.is_narrow", lambda *_: False)
     for found, expected in zip(ours, explained(), strict=True):
         np.testing.assert_allclose(found, expected, rtol=2e-5, atol=1e-6)
 
@@ -106,6 +106,6 @@ def test_narrow_are_modules_whose_layers_all_are(module, expected):
 )
 def test_only_plain_dense_networks_are_laid_out(made, options, is_laid_out, monkeypatch):
     seen = []
-    monkeypatch.setattr("smoothlime.models.from_torch.lay_out", lambda *_: seen.append(True))
+    monkeypatch.setattr("smoothlime.device.torch_sums.lay_out", lambda *_: seen.append(True))
     sl.explain(sl.as_model(made().eval(), **options), np.zeros((2, 6)), sigma=0.5, target=1, n_samples=64)
     assert bool(seen) == is_laid_out

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from smoothlime import normals as host
-from smoothlime.designs import Chunk
-from smoothlime.models import torch_normals
-from smoothlime.normals import Run, Sequence
+from smoothlime.device import torch_normals
+from smoothlime.draws import normals as host
+from smoothlime.draws.designs import Chunk
+from smoothlime.draws.normals import Run, Sequence
 
 CHUNK = Chunk(24, slice(0, 3), 4)
 SCALE = np.array([0.5, 2.0, 10.0, 1.0, 3.0])

@@ -11,7 +11,7 @@ import torch
 import smoothlime as sl
 from smoothlime.errors import InvalidArgument, LostPrecision
 from smoothlime.models.evaluation import automatic_batch_size
-from smoothlime.models.from_torch import DENSE_BATCH_BYTES, GRAPHICS_BATCH_BYTES, PROCESSOR_BATCH_BYTES, WORTH_COMPILING
+from smoothlime.models.torch import DENSE_BATCH_BYTES, GRAPHICS_BATCH_BYTES, PROCESSOR_BATCH_BYTES, WORTH_COMPILING
 
 X = np.random.default_rng(0).normal(size=(5, 16))
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from smoothlime.estimators import Differences, GroupedDraws
 from smoothlime.estimators.differences import WAITING
-from smoothlime.neighbourhood import Factor
+from smoothlime.space.neighbourhood import Factor
 
 GROUPS, D = 32, 100
 SUMS = 8 * GROUPS * D * D

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from .._version import __version__
+from .._core.version import __version__
 from ..errors import SmoothlimeError
 from ._words import say
 

@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 
 import click
 
-from .._optional import require
-from .._validate import check_count
+from .._core.optional import require
+from .._core.validate import check_count
 from ..errors import InvalidArgument
 from ..models import Model, as_asked
-from ..neighbourhood import Neighbourhood
+from ..space.neighbourhood import Neighbourhood
 from ._tables import load_tables, nearest
 
 Command = TypeVar("Command", bound=Callable[..., Any])

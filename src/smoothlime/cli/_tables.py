@@ -14,9 +14,9 @@ from typing import Any
 import click
 import numpy as np
 
-from .._optional import require
+from .._core.optional import require
 from ..errors import InvalidArgument
-from ..tables import as_table
+from ..space.tables import as_table
 
 MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"})
 """Cells of a CSV file that stand for no value."""

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .._optional import require
+from .._core.optional import require
 from ._inputs import ask, check_file, subject_options
 
 if TYPE_CHECKING:
-    from ..benchmark import Benchmark
+    from ..benchmarking.benchmark import Benchmark
 
 PICTURES = (".svg", ".png", ".pdf")
 
@@ -73,7 +73,7 @@ def command(
     table shows how far they are from one larger run, the evaluations that errors of 10, 3 and 1% take, and the time of
     an evaluation beside that of the bare model.
     """
-    from ..benchmark import DRAWS, benchmark
+    from ..benchmarking.benchmark import DRAWS, benchmark
     from ..errors import SmoothlimeWarning
     from ..io.files import write_whole
     from ..plots.contest import as_text

@@ -57,7 +57,7 @@ def command(
 
     TABLE is a CSV file with a header, or a Parquet file.
     """
-    from .._validate import check_count, check_number, check_range
+    from .._core.validate import check_count, check_number, check_range
     from ..guarantees import agreement, certify, robustness
     from ..models import Differentiable
 

@@ -11,7 +11,7 @@ from ._inputs import ask, check_file, subject_options
 from ._words import as_typed, warnings_as_typed
 
 if TYPE_CHECKING:
-    from ..explanation import Explanation
+    from ..result.explanation import Explanation
 
 MOST_NAMED = 8
 """Columns in a line."""

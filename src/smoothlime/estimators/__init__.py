@@ -1,9 +1,9 @@
 """Estimators of w(x): each keeps sums per group of draws and turns them into slopes."""
 
-from .base import Batch, ControlBatch, Estimate, Estimator, GroupedDraws
 from .clime import CLime
 from .differences import Differences
 from .lime import Lime
+from .protocol import Batch, ControlBatch, Estimate, Estimator, GroupedDraws
 from .smoothgrad import SmoothGrad
 from .stein import Stein
 

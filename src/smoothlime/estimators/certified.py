@@ -14,12 +14,12 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from .._types import Array, Indices
+from .._core.types import Array, Indices
 from ..errors import ModelError
-from ..neighbourhood import Factor
+from ..space.neighbourhood import Factor
 from ..uncertainty import bounds
-from .base import Batch, Estimate, GroupedDraws, Rows
 from .clime import CLime
+from .protocol import Batch, Estimate, GroupedDraws, Rows
 from .smoothgrad import SmoothGrad
 from .stein import Stein
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from .._types import Array
-from .._validate import check_number
+from .._core.types import Array
+from .._core.validate import check_number
 from ..errors import InvalidArgument
-from ..neighbourhood import Factor
-from .base import Batch, Estimate, GroupedDraws, Rows
+from ..space.neighbourhood import Factor
 from .least_squares import Sums, estimate, fit_all, over_neighbourhood, ridge_fit
+from .protocol import Batch, Estimate, GroupedDraws, Rows
 
 
 @dataclass(frozen=True, slots=True)

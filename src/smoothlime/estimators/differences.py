@@ -9,12 +9,12 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from .._types import Array, Indices
-from .._validate import check_choice
-from ..neighbourhood import Factor
+from .._core.types import Array, Indices
+from .._core.validate import check_choice
+from ..space.neighbourhood import Factor
 from ..uncertainty.jackknife import standard_error
-from .base import Batch, Estimate, GroupedDraws, Rows, carrying, in_units, middle
-from .controls import ControlSums
+from .control_variates import ControlSums
+from .protocol import Batch, Estimate, GroupedDraws, Rows, carrying, in_units, middle
 
 CONTROLS = ("none", "margin")
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._arrays import merge_groups
-from .._types import Array, Flags, Indices
+from .._core.types import Array, Flags, Indices
+from .._core.xp import merge_groups
 from ..errors import SingularFit
-from ..neighbourhood import Factor
+from ..space.neighbourhood import Factor
 from ..uncertainty.jackknife import pseudo_values
-from .base import Batch, Estimate, GroupedDraws, Rows, ValueSums, leave_one_out
+from .protocol import Batch, Estimate, GroupedDraws, Rows, ValueSums, leave_one_out
 
 ROUNDING = 1e-13
 """Share of the variance below which nothing is left of it: a difference of sums is no more precise."""

@@ -10,13 +10,13 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from .._types import Array, Flags
-from .._validate import as_float_array, check_choice, check_count, check_number
+from .._core.types import Array, Flags
+from .._core.validate import as_float_array, check_choice, check_count, check_number
 from ..errors import InvalidArgument, TooFewDraws, WrongType
-from ..neighbourhood import Factor
+from ..space.neighbourhood import Factor
 from . import sparse
-from .base import Batch, Estimate, GroupedDraws, Rows, leave_one_out
 from .least_squares import Fit, Fitted, Sums, WeightSums, check_spans, estimate, fit_all, ridge_fit
+from .protocol import Batch, Estimate, GroupedDraws, Rows, leave_one_out
 
 Kernel = Callable[[Array], Any]
 """Distances (n,) to weights (n,); of each distance alone, since draws come in batches."""

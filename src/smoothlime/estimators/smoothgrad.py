@@ -7,12 +7,12 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from .._arrays import merge_groups
-from .._types import Array, Indices
-from .._validate import check_choice
-from ..models.gradient_sums import SHORT, Totals, first_few
-from ..neighbourhood import Factor
-from .base import Batch, Estimate, GroupedDraws, Rows, ValueSums
+from .._core.types import Array, Indices
+from .._core.validate import check_choice
+from .._core.xp import merge_groups
+from ..device.protocol import SHORT, Totals, first_few
+from ..space.neighbourhood import Factor
+from .protocol import Batch, Estimate, GroupedDraws, Rows, ValueSums
 
 CONTROLS = ("none", "values")
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._types import Array, Flags, Indices
+from .._core.types import Array, Flags, Indices
 from ..errors import SingularFit
 
 ROUNDING = 1e-12

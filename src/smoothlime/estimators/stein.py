@@ -7,9 +7,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from .._types import Array, Indices
-from ..neighbourhood import Factor
-from .base import Batch, Estimate, GroupedDraws, Rows, ValueSums, leave_one_out
+from .._core.types import Array, Indices
+from ..space.neighbourhood import Factor
+from .protocol import Batch, Estimate, GroupedDraws, Rows, ValueSums, leave_one_out
 
 
 class _State:

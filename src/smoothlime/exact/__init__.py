@@ -1,6 +1,6 @@
 """Closed forms: models whose smoothed slopes need no sampling."""
 
-from .base import ClosedForm, Exact, Smoothed
+from .closed_form import ClosedForm, Exact, Smoothed
 from .find import find_closed_form
 
 __all__ = ["ClosedForm", "Exact", "Smoothed", "find_closed_form"]

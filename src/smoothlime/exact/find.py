@@ -7,8 +7,8 @@ from typing import Any
 from ..errors import MissingExtra, NoClosedForm
 from ..models import Model
 from ..models.on_tables import TableModel
-from ..neighbourhood import Factor
-from .base import ClosedForm
+from ..space.neighbourhood import Factor
+from .closed_form import ClosedForm
 from .linear import read_linear
 
 
@@ -25,7 +25,7 @@ def find_closed_form(model: Model, factor: Factor) -> tuple[ClosedForm | None, s
     linear = read_linear(estimator, asked.ask)
     if linear is not None:
         return linear, ""
-    from .ensemble import read_ensemble
+    from .trees.form import read_ensemble
 
     try:
         trees = read_ensemble(estimator, is_margin=asked.is_margin)

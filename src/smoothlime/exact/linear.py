@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .._types import Array
-from ..neighbourhood import Factor
-from .base import Smoothed
+from .._core.types import Array
+from ..space.neighbourhood import Factor
+from .closed_form import Smoothed
 from .links import LINKS, Link
 
 ROUNDING = 64 * np.finfo(float).eps

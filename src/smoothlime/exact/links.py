@@ -8,7 +8,7 @@ from math import ceil, pi, sqrt
 
 import numpy as np
 
-from .._types import Array
+from .._core.types import Array
 
 QUADRATURE = 1e-15
 """Absolute error allowed to a mean slope by quadrature. What is derived below is under 1e-17, nodes left out included;

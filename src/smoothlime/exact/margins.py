@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from ..errors import InvalidArgument
 from ..models import Model
-from ..models.from_estimator import EstimatorModel, from_estimator
+from ..models.estimator import EstimatorModel, from_estimator
 from ..models.on_tables import TableModel
-from ..neighbourhood import Factor
-from .base import ClosedForm
+from ..space.neighbourhood import Factor
+from .closed_form import ClosedForm
 from .find import find_closed_form
 from .linear import LinearModel
 

@@ -7,14 +7,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .._types import Array
-from .._validate import check_count, check_fraction, check_number
-from ..disagreement import BEYOND_DOUBT, compare_row, holm
+from .._core.types import Array
+from .._core.validate import check_count, check_fraction, check_number
 from ..errors import InvalidArgument, NoGradients
 from ..estimators import GroupedDraws
 from ..explain import prepare
 from ..models import Differentiable, as_asked
-from ..settings import Settings
+from ..sampling.diagnostics import BEYOND_DOUBT, compare_row, holm
+from ..sampling.options import Settings
 
 
 @dataclass(frozen=True, slots=True, eq=False)

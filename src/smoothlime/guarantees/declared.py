@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from .._types import Array
+from .._core.types import Array
 from ..errors import InvalidArgument, ModelError
-from ..explanation import Explanation
 from ..models import Model, Target, model_epsilon
+from ..result.explanation import Explanation
 
 SLACK = 1e-6
 """Of the width of a range or of a slope: rounding is no contradiction."""

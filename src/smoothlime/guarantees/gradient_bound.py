@@ -67,7 +67,7 @@ def gradient_bound(model: Any, *, output: str | None = None) -> float:
     if output not in (None, "probability", "margin"):
         msg = f"output must be 'probability' or 'margin'; got {output!r}"
         raise InvalidArgument(msg)
-    from ..models.from_torch import TorchModel
+    from ..models.torch import TorchModel
 
     if isinstance(model, TorchModel):
         _check_autocast(model)

@@ -18,8 +18,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .._types import Array
-from .._validate import (
+from .._core.types import Array
+from .._core.validate import (
     as_float_array,
     check_choice,
     check_count,
@@ -30,13 +30,13 @@ from .._validate import (
 )
 from ..errors import InvalidArgument, WrongType
 from ..estimators.certified import standardising_factor
-from ..explanation import Explanation
 from ..models import as_model
+from ..models.problem import take_up
 from ..models.target_check import check_target
 from ..models.targets import implied_range, stretch_of
-from ..neighbourhood import Factor, Neighbourhood
-from ..subject import take_up
-from ..tables import as_table
+from ..result.explanation import Explanation
+from ..space.neighbourhood import Factor, Neighbourhood
+from ..space.tables import as_table
 from ..uncertainty.bounds import density
 from .declared import check_certifiable, check_outputs, check_slopes
 from .residual import residuals

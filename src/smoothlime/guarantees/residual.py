@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from .._types import Array
-from ..designs import DESIGNS
+from .._core.types import Array
+from ..draws.designs import DESIGNS
 from ..errors import InvalidArgument
-from ..explanation import Explanation, around
 from ..models import Evaluation, model_dtype, resolve_target
 from ..models.evaluation import Where, automatic_batch_size
 from ..models.targets import output_names
-from ..neighbourhood import Factor
+from ..result.explanation import Explanation, around
+from ..space.neighbourhood import Factor
 from ..uncertainty import bounds
 from .declared import check_outputs, check_same_question
 

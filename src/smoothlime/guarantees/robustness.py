@@ -8,17 +8,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .._types import Array
-from .._validate import check_choice, check_count, check_number, check_range
+from .._core.types import Array
+from .._core.validate import check_choice, check_count, check_number, check_range
 from ..errors import InvalidArgument
 from ..estimators import Estimator
 from ..explain import prepare
-from ..explanation import Explanation
 from ..models import Model, model_epsilon
+from ..models.problem import take_up
 from ..models.targets import implied_range, stretch_of
-from ..sampling import run
-from ..settings import Settings
-from ..subject import take_up
+from ..result.explanation import Explanation
+from ..sampling.loop import run
+from ..sampling.options import Settings
 from .declared import check_outputs, check_slopes, is_certifiable
 from .lipschitz import certify
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import ceil, inf, log
 from typing import Any
 
-from .._validate import check_choice, check_count, check_fraction, check_number, check_range
+from .._core.validate import check_choice, check_count, check_fraction, check_number, check_range
 from ..errors import InvalidArgument
 from ..uncertainty import bounds
 

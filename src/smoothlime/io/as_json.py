@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from ..errors import UnreadableFile
-from ..explanation import Explanation
+from ..result.explanation import Explanation
 from .contents import check_format, pack, unpack
 from .fields import Kind, from_nested, nested, take
 

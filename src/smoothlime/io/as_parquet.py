@@ -8,9 +8,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from .._optional import require
+from .._core.optional import require
 from ..errors import InvalidArgument, UnreadableFile
-from ..explanation import Explanation
+from ..result.explanation import Explanation
 from .contents import check_format, pack, unpack
 from .fields import DTYPES, Kind, wrong_kind, wrong_shape
 

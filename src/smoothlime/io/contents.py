@@ -10,15 +10,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .._validate import check_choice, check_count, check_names, default_names
-from .._version import __version__
-from ..designs import DESIGNS
+from .._core.validate import check_choice, check_count, check_names, default_names
+from .._core.version import __version__
+from ..draws.designs import DESIGNS
+from ..draws.normals import GENERATOR
 from ..errors import SmoothlimeError, UnreadableFile
 from ..exact import Exact
-from ..explanation import Explanation, Provenance
-from ..groups import Groups
-from ..neighbourhood import Neighbourhood
-from ..normals import GENERATOR
+from ..result.explanation import Explanation, Provenance
+from ..space.neighbourhood import Neighbourhood
+from ..uncertainty.groups import Groups
 from .fields import Kind, from_nested, nested, newer, shown, take
 from .settings import pack_method, unpack_method
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .._version import __version__
+from .._core.version import __version__
 from ..errors import UnreadableFile
 
 Kind = Literal["float", "int", "bool", "text"]

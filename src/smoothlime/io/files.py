@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidArgument, MissingFile, UnreadableFile, UnwritableFile, WrongType
-from ..explanation import Explanation
+from ..result.explanation import Explanation
 from .as_json import from_json, to_json
 from .as_parquet import from_parquet, to_parquet
 

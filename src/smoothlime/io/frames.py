@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .._validate import check_choice
+from .._core.validate import check_choice
 from ..errors import InvalidArgument, MissingExtra
-from ..explanation import Explanation
+from ..result.explanation import Explanation
 
 LIBRARIES = ("pandas", "polars", "pyarrow")
 

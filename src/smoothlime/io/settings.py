@@ -8,10 +8,10 @@ from typing import Any, get_args
 
 import numpy as np
 
-from ..choices import METHODS
 from ..errors import InvalidArgument, SmoothlimeError, UnreadableFile, WrongType
 from ..estimators.certified import Certifying
 from ..exact import Exact
+from ..sampling.defaults import METHODS
 from .fields import NOT_FINITE, nested, newer, shown, take
 
 

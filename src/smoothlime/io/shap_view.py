@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from .._optional import require
-from .._types import Array
-from .._validate import as_float_array, check_choice
+from .._core.optional import require
+from .._core.types import Array
+from .._core.validate import as_float_array, check_choice
 from ..errors import InvalidArgument, WrongType
-from ..explanation import Explanation
+from ..result.explanation import Explanation
 
 
 def to_shap(e: Explanation, kind: str, *, reference: Any) -> Any:

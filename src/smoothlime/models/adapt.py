@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from .._validate import as_names, check_choice
+from .._core.validate import as_names, check_choice
 from ..errors import InvalidArgument, WrongType
-from .base import FunctionModel, Model, check_output_choice
+from .protocol import FunctionModel, Model, check_output_choice
 
 TORCH_MODULE = "torch.nn.modules.module.Module"
 
@@ -65,7 +65,7 @@ def as_model(
             msg = f"takes is for functions; a {type(obj).__name__} is asked in its own way"
             raise InvalidArgument(msg)
     if is_torch_module(obj):
-        from .from_torch import from_torch
+        from .torch import from_torch
 
         return from_torch(
             obj, output=output, feature_names=names, outputs=called, device=device, compiled=compile, autocast=autocast
@@ -90,7 +90,7 @@ def as_model(
         if called:
             msg = f"outputs is for functions and torch modules; a {type(obj).__name__} names its own"
             raise InvalidArgument(msg)
-        from .from_estimator import from_estimator
+        from .estimator import from_estimator
 
         return from_estimator(obj, output=output or "probability", feature_names=names)
     if callable(obj):

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from .._types import Array, Points
+from .._core.types import Array, Points
 from ..errors import ModelError, NotDeterministic, SmallerBatches, SmoothlimeError
-from .base import Model, changed_width, is_out_of_memory, model_epsilon, wrong_shape
-from .gradient_sums import GradientBatch
+from .protocol import GradientBatch, Model, changed_width, is_out_of_memory, model_epsilon, wrong_shape
 
 Where = Callable[[int], str]
 """Names the row of the caller's table to which a point belongs."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._types import Array
+from .._core.types import Array
 
 
 def probabilities(margins: Array) -> Array:

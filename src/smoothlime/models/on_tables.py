@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .._types import Array, Indices, Points
+from .._core.types import Array, Indices, Points
 from ..errors import WrongType
-from ..tables import Table
-from .base import Model
+from ..space.tables import Table
+from .protocol import Model
 
 
 @dataclass(frozen=True, slots=True, eq=False)

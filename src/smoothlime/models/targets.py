@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .._types import Array
-from .._validate import as_names
+from .._core.types import Array
+from .._core.validate import as_names
 from ..errors import InvalidArgument, WrongType
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .._types import Array
+from .._core.types import Array
 from ..errors import JumpsUnseen
 from ..estimators import CLime
 from ..explain import explain

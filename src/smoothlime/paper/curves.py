@@ -12,14 +12,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .._types import Array
-from ..choices import choose_design
-from ..designs import DESIGNS
+from .._core.types import Array
+from ..draws.designs import DESIGNS
 from ..estimators import SmoothGrad
 from ..explain import prepare
 from ..models import Model
-from ..sampling import trace
-from ..settings import Settings
+from ..sampling.defaults import choose_design
+from ..sampling.loop import trace
+from ..sampling.options import Settings
 from ..uncertainty.jackknife import t_quantile
 
 Protocol = Literal["paper", "ours"]

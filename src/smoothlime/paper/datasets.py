@@ -14,9 +14,9 @@ from typing import Literal
 
 import numpy as np
 
-from .._optional import require
-from .._types import Array, Indices
-from .._validate import check_choice, check_count, check_number
+from .._core.optional import require
+from .._core.types import Array, Indices
+from .._core.validate import check_choice, check_count, check_number
 from ..errors import InvalidArgument
 from .fetching import BANKRUPTCY, SHOPPING, fetch
 from .parsing import Table, check_rows, parse_arff, parse_csv, read_text

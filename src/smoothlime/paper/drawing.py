@@ -16,7 +16,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._optional import require
+from .._core.optional import require
 from ..errors import InvalidArgument
 from . import panels
 

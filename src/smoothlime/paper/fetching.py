@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from .._progress import Progress
+from .._core.progress import Progress
 from ..errors import DataUnavailable, NotKept, UnreadableFile
 
 FOLDER_VARIABLE = "SMOOTHLIME_DATA"

@@ -11,8 +11,8 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from .._optional import require
-from .._validate import check_count, check_number
+from .._core.optional import require
+from .._core.validate import check_count, check_number
 from ..errors import InvalidArgument
 from ..models import Model, as_model
 from .datasets import Dataset

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._optional import require
-from .._types import Array
+from .._core.optional import require
+from .._core.types import Array
 from .ticks import set_scale
 
 if TYPE_CHECKING:

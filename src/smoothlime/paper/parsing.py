@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .._types import Array, Indices
+from .._core.types import Array, Indices
 from ..errors import UnreadableFile
 
 Cells = npt.NDArray[np.str_]

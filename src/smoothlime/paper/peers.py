@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from .._optional import require
-from .._types import Array
-from .._version import __version__
-from ..alignment import pilot_size
-from ..choices import choose_design, choose_method
-from ..designs import DESIGNS
+from .._core.optional import require
+from .._core.types import Array
+from .._core.version import __version__
+from ..draws.designs import DESIGNS
+from ..draws.rotation import pilot_size
 from ..explain import explain
-from ..models.from_torch import TorchModel
+from ..models.torch import TorchModel
+from ..sampling.defaults import choose_design, choose_method
 
 BACKGROUND = 50
 """Training rows that stand for a feature that is left out; both kinds of SHAP use the same ones."""

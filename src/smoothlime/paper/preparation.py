@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._optional import require
-from .._types import Array, Indices
-from .._validate import check_choice
+from .._core.optional import require
+from .._core.types import Array, Indices
+from .._core.validate import check_choice
 
 TEST_SHARE = 0.2
 SPLIT_SEED = 0

@@ -13,9 +13,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from .._optional import require
-from .._validate import check_count
-from .._version import versions
+from .._core.optional import require
+from .._core.validate import check_count
+from .._core.version import versions
 from ..errors import DataUnavailable, InvalidArgument, UnwritableFile
 from . import beyond, claims, datasets, figures, networks, report, side_by_side
 from . import peers as other_libraries

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._types import Array, Indices
+from .._core.types import Array, Indices
 
 
 def accuracy(y: Indices, predicted: Indices) -> float:

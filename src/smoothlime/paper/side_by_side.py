@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from .._progress import Progress
-from .._types import Array
-from .._validate import check_count, check_names, check_number, check_rows
+from .._core.progress import Progress
+from .._core.types import Array
+from .._core.validate import check_count, check_names, check_number, check_rows
 from ..errors import InvalidArgument, WrongType
-from ..models.from_torch import TorchModel
+from ..models.torch import TorchModel
 from .curves import NEIGHBOURS, SPREAD
 from .peers import Counted, Method, everyone, pose
 

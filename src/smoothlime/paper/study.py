@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from .._types import Array
-from .._version import __version__
+from .._core.types import Array
+from .._core.version import __version__
 from ..errors import SmoothlimeError, UnwritableFile
 from . import curves, datasets, networks
 from .curves import Protocol

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._optional import require
-from .._types import Flags
-from .._validate import check_count
+from .._core.optional import require
+from .._core.types import Flags
+from .._core.validate import check_count
 from ..errors import WrongType
 from .names import count, drawn, percent, shortened, shown, told_apart
 from .text import order
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.text import Text
 
-    from ..explanation import Explanation
+    from ..result.explanation import Explanation
 
 RAISES, LOWERS, UNSURE = "#2a6f97", "#c1554d", "#b5b5b5"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
-from .._optional import require
+from .._core.optional import require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..benchmark import Benchmark, Contender
+    from ..benchmarking.benchmark import Benchmark, Contender
 
 TARGETS = (0.1, 0.03, 0.01)
 # Okabe and Ito's colours, which can be told apart without full colour vision; their black is the colour of text.

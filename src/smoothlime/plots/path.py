@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._optional import require
-from .._types import Array
-from .._validate import check_count
+from .._core.optional import require
+from .._core.types import Array
+from .._core.validate import check_count
 from ..errors import InvalidArgument, WrongType
 from .names import cells, count, drawn, padded, percent, shortened, shown, told_apart
 from .text import CONFIDENCE, number

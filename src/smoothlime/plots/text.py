@@ -10,7 +10,7 @@ import numpy as np
 from .names import cells, count, padded, percent, shown, told_apart
 
 if TYPE_CHECKING:
-    from ..explanation import Explanation
+    from ..result.explanation import Explanation
 
 MOST_ROWS = 5
 MOST_FEATURES = 12

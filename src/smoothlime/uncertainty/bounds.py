@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .._types import Array
+from .._core.types import Array
 
 KAPPA = 1.61
 """t·y is sub-Gaussian with variance proxy KAPPA·b² for t ~ N(0, 1) and any |y| ≤ b; the least such is 1.6087."""

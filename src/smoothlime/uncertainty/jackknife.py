@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import beside, library
-from .._types import Array
+from .._core.types import Array
+from .._core.xp import beside, library
 
 CLEAR = 2.0
 """Standard errors, √(6/g) for g groups, beyond which the skewness of what they say of a feature is taken for real."""

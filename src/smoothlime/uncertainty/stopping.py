@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._types import Array, Flags
+from .._core.types import Array, Flags
 
 FIRST_LOOK = 256
 """Draws before the first look. A model whose gradient lives in 2% of the draws is missed by 28% of runs at 64."""

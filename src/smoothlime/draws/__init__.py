@@ -1,0 +1,1 @@
+"""Draws of standard normal points: sequences, designs, rotations and longer draws."""

@@ -1,0 +1,1 @@
+"""Tree ensembles in closed form: their format, layout, kernel and rounding."""

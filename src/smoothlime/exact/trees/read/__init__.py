@@ -1,0 +1,1 @@
+"""Trees of other libraries, read and proved: one file for each library."""

@@ -1,0 +1,195 @@
+"""Estimators in the manner of scikit-learn: predict, predict_proba, decision_function. Values only."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from .._core.validate import is_iterable
+from ..errors import InvalidArgument, WrongType
+from .probabilities import gives_probabilities
+from .protocol import as_columns
+from .targets import Score
+
+
+class Unsaid:
+    """Keeps a warning from being shown while any thread asks: filters are those of the whole process.
+
+    The first to come sets the filter and the last to go takes it away, so that none restores what another had set.
+    """
+
+    def __init__(self, message: str) -> None:
+        self.message = message
+        self._asking = 0
+        self._filters: Any = None
+        self._changing = Lock()
+
+    def __enter__(self) -> None:
+        """Begin to ask."""
+        with self._changing:
+            if not self._asking:
+                self._filters = warnings.catch_warnings()
+                self._filters.__enter__()
+                warnings.filterwarnings("ignore", message=self.message)
+            self._asking += 1
+
+    def __exit__(self, *_: object) -> None:
+        """Be done with it."""
+        with self._changing:
+            self._asking -= 1
+            if not self._asking:
+                self._filters.__exit__()
+
+
+NAMES_UNSAID = Unsaid("X does not have valid feature names")
+"""An estimator fitted on a data frame complains that arrays have no names; ours are in its order."""
+
+
+@dataclass(frozen=True, slots=True)
+class EstimatorModel:
+    """A fitted estimator, asked through one of its prediction methods."""
+
+    estimator: Any
+    ask: str
+    outputs: tuple[str, ...]
+    feature_names: tuple[str, ...] | None
+    keyword: str = ""
+    """Switch that makes `ask` return raw scores, where the library has one instead of a method"""
+
+    @property
+    def is_margin(self) -> bool:
+        """Whether raw scores are asked for."""
+        return bool(self.keyword) or self.ask == "decision_function"
+
+    @property
+    def output_range(self) -> tuple[float, float] | None:
+        """Range that no output leaves, where it is known: what is called a probability need not be one."""
+        return (0.0, 1.0) if self.ask == "predict_proba" and gives_probabilities(self.estimator) else None
+
+    @property
+    def wants_table(self) -> bool:
+        """Whether it was fitted on a data frame, and so may look for columns by name."""
+        return _names_in(self.estimator) is not None
+
+    def values(self, points: Any) -> Any:
+        """Outputs at each point, (n, k)."""
+        with NAMES_UNSAID:
+            switch = {self.keyword: True} if self.keyword else {}
+            return as_columns(getattr(self.estimator, self.ask)(points, **switch), len(points))
+
+
+def from_estimator(estimator: Any, *, output: str, feature_names: tuple[str, ...] | None) -> EstimatorModel:
+    """Adapter for a fitted estimator; classifiers by probability or margin, all else by `predict`.
+
+    Outlier detectors predict ±1; their margin is the score behind it.
+    """
+    _refuse_booster(estimator)
+    names = feature_names
+    if names is None:
+        names = _names_in(estimator)
+    classes: Any = getattr(estimator, "classes_", None)
+    if not is_iterable(classes) or (hasattr(classes, "__len__") and not len(classes)):
+        classes = None  # CatBoost's regressors have a list of none
+    is_classifier = getattr(estimator, "_estimator_type", None) == "classifier" or classes is not None
+    if not is_classifier and not _offers(estimator, "predict_proba"):
+        is_scored = output == "margin" and _offers(estimator, "decision_function")  # an outlier detector
+        return EstimatorModel(estimator, "decision_function" if is_scored else "predict", (), names)
+    if classes is None and hasattr(estimator, "fit") and (is_classifier or not hasattr(estimator, "n_features_in_")):
+        msg = f"the {type(estimator).__name__} is not fitted; call its fit first"
+        raise InvalidArgument(msg)
+    labels = () if classes is None else _labels(estimator, classes)
+    if output == "probability":
+        _check_offered(estimator, "predict_proba", output)
+        return EstimatorModel(estimator, "predict_proba", labels, names)
+    keyword = "" if _offers(estimator, "decision_function") else _raw_score_switch(estimator)
+    if not keyword:
+        _check_offered(estimator, "decision_function", output)
+        _refuse_pairs(estimator, labels)
+    labels = Score(*labels) if len(labels) == 2 else labels  # one score, in favour of the second class
+    return EstimatorModel(estimator, "predict" if keyword else "decision_function", labels, names, keyword)
+
+
+def _offers(estimator: Any, method: str) -> bool:
+    return callable(getattr(estimator, method, None))
+
+
+def _labels(estimator: Any, classes: Any) -> tuple[str, ...]:
+    """Names of the classes, which several targets at once have no single list of."""
+    if isinstance(classes, list) and any(np.ndim(each) for each in classes):
+        part = "[:, 0]" if hasattr(estimator, "order_") else "[0][:, 1]"  # a chain of classifiers joins its answers
+        msg = (
+            f"the {type(estimator).__name__} predicts several targets at once; explain one of them at a time as a"
+            f" function, for instance lambda a: model.predict_proba(a){part}"
+        )
+        raise InvalidArgument(msg)
+    return tuple(str(each) for each in classes)
+
+
+def _check_offered(estimator: Any, method: str, output: str) -> None:
+    """Refuse what the estimator has no method for, and name a way that it has."""
+    if _offers(estimator, method):
+        return
+    name = type(estimator).__name__
+    other = {"predict_proba": "decision_function", "decision_function": "predict_proba"}[method]
+    if _offers(estimator, other) or (output == "probability" and _raw_score_switch(estimator)):
+        way = "margin" if output == "probability" else "probability"
+        msg = f"output={output!r} needs {method}, which this {name} has not; use output={way!r}"
+        raise InvalidArgument(msg)
+    way = (
+        "make it with voting='soft'"
+        if getattr(estimator, "voting", None) == "hard"
+        else "explain how often it predicts one class: lambda a: model.predict(a) == label"
+    )
+    msg = f"this {name} has neither predict_proba nor decision_function, only labels; {way}"
+    raise InvalidArgument(msg)
+
+
+def _refuse_pairs(estimator: Any, labels: tuple[str, ...]) -> None:
+    """Refuse scores of pairs of classes: for three classes there are three pairs, and none is the score of a class."""
+    part = _last_part(estimator)
+    if getattr(part, "decision_function_shape", None) == "ovo" and len(labels) > 2:
+        msg = (
+            f"the scores of this {type(part).__name__} belong to pairs of classes, not to classes;"
+            " set decision_function_shape='ovr', which needs no new fit"
+        )
+        raise InvalidArgument(msg)
+
+
+def _last_part(estimator: Any) -> Any:
+    """What decides in the end: within a search, behind the steps of a pipeline or above what is stacked."""
+    steps = getattr(estimator, "steps", None)
+    inside = (
+        getattr(estimator, "best_estimator_", None),
+        getattr(estimator, "final_estimator_", None),
+        steps[-1][1] if isinstance(steps, list) and steps and isinstance(steps[-1], tuple) else None,
+    )
+    return next((_last_part(each) for each in inside if each is not None and each is not estimator), estimator)
+
+
+def _refuse_booster(estimator: Any) -> None:
+    """Refuse XGBoost's own Booster, which predicts from nothing but its own matrices."""
+    if any(cls.__name__ == "Booster" and cls.__module__.startswith("xgboost.") for cls in type(estimator).__mro__):
+        msg = (
+            "model is an xgboost Booster, which takes no arrays; give the XGBRegressor or XGBClassifier it is from, or"
+            " a function: lambda a: booster.predict(xgboost.DMatrix(a))"
+        )
+        raise WrongType(msg)
+
+
+def _raw_score_switch(estimator: Any) -> str:
+    """The keyword of `predict` by which boosting libraries return raw scores."""
+    known = {"XGBModel": "output_margin", "LGBMModel": "raw_score"}
+    return next((known[cls.__name__] for cls in type(estimator).__mro__ if cls.__name__ in known), "")
+
+
+def _names_in(estimator: Any) -> tuple[str, ...] | None:
+    """Columns of the data frame it was fitted on, if it was; some raise errors of their own where they were not."""
+    try:
+        names = getattr(estimator, "feature_names_in_", None)
+    except Exception:  # a property of somebody else's class
+        return None
+    return None if names is None else tuple(str(each) for each in names)

@@ -1,0 +1,159 @@
+"""The subject of an explanation: a model, rows and a neighbourhood that fit together, whatever they came as."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+from .._core.types import Array
+from .._core.validate import check_finite, check_names, check_rows
+from ..errors import CategoriesPerturbed, InvalidArgument, WrongType
+from ..space.neighbourhood import Factor, Neighbourhood
+from ..space.tables import Table, agreed_columns, as_table, check_numbered
+from . import Model, as_asked
+from .categories import categorical_features
+from .estimator import EstimatorModel
+from .on_tables import TableModel
+from .protocol import FunctionModel
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subject:
+    """What is explained, checked and in one shape."""
+
+    model: Model
+    rows: Array
+    """(r, d) what is perturbed; for a model that sees frames, fixed columns hold positions (see `tables`)"""
+    x: Array
+    """(r, d) the rows as numbers; NaN for what is none"""
+    feature_names: tuple[str, ...]
+    neighbourhood: Neighbourhood
+    factor: Factor
+    backend: str
+    """Library of the data frame that the rows came in, or none"""
+
+
+def take_up(
+    model: Any,
+    X: Any,
+    *,
+    sigma: Any = 1.0,
+    background: Any = None,
+    output: str | None = "probability",
+    finite: bool = True,
+) -> Subject:
+    """Adapt the model, read the rows, settle names and neighbourhood; gaps in what is perturbed are refused."""
+    table, x = _read(X)
+    adapted = as_asked(model, output)
+    if table is not None and isinstance(adapted, FunctionModel) and not isinstance(model, Model):
+        adapted = adapted.for_rows_of_a_table()
+    data = as_table(background, "background")
+    columns = _columns_of(sigma) if data is None else data.names
+    given = _given_names(getattr(adapted, "feature_names", None), table, columns, x.shape[1])
+    names = check_names(given, x.shape[1])
+    neighbourhood = choose_neighbourhood(sigma, background, given, x.shape[1])
+    if table is not None:
+        neighbourhood = neighbourhood.holding(table.not_numeric, names)
+    factor = neighbourhood.factor(x.shape[1], names)
+    if finite:
+        check_finite(x, factor.free, names)
+        _warn_of_categories(adapted, factor, names)
+    if table is None or not (table.not_numeric or getattr(adapted, "wants_table", False)):
+        if table is None and getattr(adapted, "takes", "") == "table":
+            msg = f"the model takes tables, but X is a {type(X).__name__}; give the rows as a data frame"
+            raise WrongType(msg)
+        return Subject(adapted, x, x, names, neighbourhood, factor, table.backend if table else "")
+    seen = TableModel.around(adapted, table, factor.free)
+    return Subject(seen, table.coded(factor.free), x, names, neighbourhood, factor, table.backend)
+
+
+def _read(X: Any) -> tuple[Table | None, Array]:
+    """The rows as a table, if they are one, and as numbers."""
+    table = as_table(X)
+    if table is None:
+        return None, check_rows(X, finite=False, own=True)
+    if table.is_of_objects:
+        msg = (
+            "all columns of X are of type object, which does not say that they hold numbers;"
+            " give X.infer_objects(), or X.astype(float) where all of them do"
+        )
+        raise WrongType(msg)
+    return table, table.numbers()
+
+
+def _warn_of_categories(model: Model, factor: Factor, names: tuple[str, ...]) -> None:
+    """Say which of the perturbed features are no numbers to the model, though they came as such."""
+    if not isinstance(model, EstimatorModel):
+        return
+    moved = sorted(set(categorical_features(model.estimator)) & set(map(int, factor.free)))
+    if moved:
+        listed = ", ".join(repr(names[j]) for j in moved[:3]) + ", ..." * (len(moved) > 3)
+        are, them = ("is a category", "it") if len(moved) == 1 else ("are categories", "them")
+        msg = (
+            f"{listed} {are} to the {type(model.estimator).__name__}, but perturbed like numbers, so that slopes mean"
+            f" little; list {them} in fixed: Neighbourhood(..., fixed=[{listed}])"
+        )
+        warnings.warn(msg, CategoriesPerturbed, stacklevel=5)
+
+
+def choose_neighbourhood(sigma: Any, background: Any, names: tuple[str, ...] | None, d: int) -> Neighbourhood:
+    """The neighbourhood given, or sigma in units of one or of the background's columns: by name where rows have any."""
+    if isinstance(sigma, Neighbourhood):
+        if background is not None:
+            msg = "give background or a Neighbourhood as sigma, not both; Neighbourhood.from_data(background) makes one"
+            raise InvalidArgument(msg)
+        return sigma
+    if names is not None:
+        check_numbered(sigma, "sigma", names)
+    if background is None:
+        return Neighbourhood(sigma)
+    table = as_table(background, "background")
+    if table is not None and names is not None:
+        missing = [name for name in names if name not in table.names]
+        if missing:
+            msg = f"background has no column {missing[0]!r}; its columns are {', '.join(map(repr, table.names))}"
+            raise InvalidArgument(msg)
+        background = table.select(names).frame.to_native()
+    found = Neighbourhood._from_data(background, sigma, called="background")
+    if len(found.scale) != d:
+        msg = f"background has {len(found.scale)} columns but the rows have {d} features"
+        raise InvalidArgument(msg)
+    return found
+
+
+def _as_written(of_model: tuple[str, ...], columns: tuple[str, ...]) -> tuple[str, ...]:
+    """The model's names as the columns have them: LightGBM writes underscores for the spaces in its own."""
+    written = {name.replace(" ", "_"): name for name in columns} | {name: name for name in columns}
+    return tuple(written.get(name, name) for name in of_model)
+
+
+def _columns_of(sigma: Any) -> tuple[str, ...] | None:
+    """Names of the features that sigma is for, where it has any."""
+    return sigma.columns if isinstance(sigma, Neighbourhood) else agreed_columns(None, {"sigma": sigma})
+
+
+def _given_names(
+    of_model: tuple[str, ...] | None, rows: Table | None, of_spread: tuple[str, ...] | None, d: int
+) -> tuple[str, ...] | None:
+    """Names from the model or from the columns of X, which must agree, order included; else from what gives scales.
+
+    None where nothing has names: only then do scales go by position.
+    """
+    of_rows = None if rows is None else rows.names
+    if of_model is not None and len(of_model) != d:
+        what = "lose a column" if d < len(of_model) else "gain a column, the label perhaps"
+        msg = f"X has {d} features but the model has names for {len(of_model)}; did the rows {what}?"
+        raise InvalidArgument(msg)
+    if of_model is not None:
+        of_model = _as_written(of_model, of_rows or of_spread or ())
+    if of_model is not None and of_rows is not None and of_model != of_rows:
+        first = next(j for j in range(d) if of_model[j] != of_rows[j])
+        msg = (
+            f"X and the model have different columns: at position {first} X has {of_rows[first]!r} and the model"
+            f" {of_model[first]!r}. Select the model's columns in its order: X[{list(of_model)[:3]}...]"
+        )
+        raise InvalidArgument(msg)
+    if of_model is None and of_rows is None:
+        return of_spread if of_spread is not None and len(of_spread) == d else None
+    return of_rows if of_model is None else of_model

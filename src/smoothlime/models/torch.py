@@ -1,0 +1,308 @@
+"""PyTorch modules: values and gradients, one batched backward pass over all points."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .._core.optional import require
+from .._core.types import Points
+from .._core.validate import check_choice
+from ..errors import InvalidArgument, ModelError
+from .protocol import changed_width, is_out_of_memory, wrong_shape
+from .torch_layers import check_ready, dense_units
+
+DETACHED = (
+    "the network's output does not depend on its input through differentiable operations (a detach, rounding or argmax"
+    " on the way?); use method='clime', which needs only predictions"
+)
+
+INFERENCE_MODE = (
+    "torch's inference mode is on, and nothing has gradients within it. Leave the `with torch.inference_mode()` block"
+    " to explain the network, or use method='clime', which needs only predictions"
+)
+
+PROCESSOR_BATCH_BYTES, DENSE_BATCH_BYTES = 2**19, 5 * 2**20
+"""Points per call, by size: alone, where nobody knows what is made of them on the way, which may be many times as
+large; and with all that the dense layers of a network make of them. More would not stay in a processor's cache."""
+
+GRAPHICS_BATCH_BYTES = 2**26
+"""Points per call of a network on another device: enough to keep it busy."""
+
+BATCH_SHARE, HELD_SHARE = 512, 16
+"""Shares of a graphics card's memory for the points of a call, and for the sums of the rows explained together: a 512th
+and a 16th. What a network makes of its points on the way may be a hundred times as large."""
+
+WORTH_COMPILING = 32
+"""Fewer points than this are asked of the module as it is: they are done before a compiler is."""
+
+NUMBER_TYPES = ("bfloat16", "float16")
+
+WRITES = "writes into its input"
+
+
+@dataclass(frozen=True, slots=True)
+class TorchModel:
+    """A module in evaluation mode; its parameters and their `requires_grad` are left as they are."""
+
+    module: Any
+    is_probability: bool
+    torch: Any
+    dtype: np.dtype[Any]
+    tensor_dtype: Any
+    device: Any
+    feature_names: tuple[str, ...] | None
+    outputs: tuple[str, ...] = ()
+    compiled: Any = None
+    """A function of parameters and points, or None"""
+    autocast: Any = None
+    """Number type in which layers that bear it compute, or None"""
+    units: int = 0
+    """Outputs of all dense layers, where a network on a processor has no others"""
+    habits: set[str] = field(default_factory=set, compare=False)
+    """WRITES once the module was seen to write into its input: only running it can tell"""
+
+    is_tidy: ClassVar[bool] = True
+    device_sums: ClassVar[str] = "torch_sums"
+    """File of `device` that adds up its gradients where they are"""
+
+    @property
+    def output_range(self) -> tuple[float, float] | None:
+        """Range that no output leaves, where it is known."""
+        return (0.0, 1.0) if self.is_probability else None
+
+    @property
+    def batch_bytes(self) -> int:
+        """Size of the points that one call is best given."""
+        if self.device.type == "cuda":
+            return self._memory // BATCH_SHARE
+        if self.device.type != "cpu":
+            return GRAPHICS_BATCH_BYTES
+        return DENSE_BATCH_BYTES if self.units else PROCESSOR_BATCH_BYTES
+
+    @property
+    def made(self) -> int:
+        """Numbers made of each point that share `batch_bytes` with it."""
+        return 0 if self.is_apart else self.units
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether the device works by itself, while the host does something else."""
+        return bool(self.device.type != "cpu")
+
+    @property
+    def held_bytes(self) -> int | None:
+        """Size of the sums that the device holds at once; None where they share the host's memory with all else."""
+        return self._memory // HELD_SHARE if self.device.type == "cuda" else None
+
+    @property
+    def _memory(self) -> int:
+        return int(self.torch.cuda.get_device_properties(self.device).total_memory)
+
+    def forward(self, points: Any) -> Any:
+        """The module's outputs, with a softmax or a sigmoid on top where probabilities are wanted."""
+        if self.habits:
+            points = points.clone()  # torch follows gradients through it
+        lower = nullcontext()
+        if self.autocast is not None:
+            lower = self.torch.autocast(self.device.type, dtype=self.autocast)
+        with lower:
+            if self.compiled is None or len(points) < WORTH_COMPILING:
+                out = self.module(points)
+            else:
+                # as constants: a compiled backward pass would work out gradients of parameters too, and drop them
+                parameters = {name: each.detach() for name, each in self.module.named_parameters()}
+                out = self.compiled(parameters, points)
+        if not isinstance(out, self.torch.Tensor):
+            raise ModelError(_no_tensor(out))
+        if not self.is_probability:
+            return out
+        out = self.native(out)  # of few digits, probabilities would not add up to one
+        if out.ndim == 1 or out.shape[1] == 1:
+            return self.torch.sigmoid(out)
+        return self.torch.softmax(out, dim=1)
+
+    def values(self, points: Points) -> Any:
+        """Outputs at each point, (n, k).
+
+        A module that writes into its input spoils the points of one call, and is given copies from then on: others have
+        no need to pay for them. Whoever does not ask for f(x) first must see to it that nothing was written.
+        """
+        return self._columns(self.answer(self._tensor(points)))
+
+    def answer(self, points: Any) -> Any:
+        """The same as tensors, on their device: outputs (n,) or (n, k), and nobody waits for them."""
+        given = points.to(self.tensor_dtype)
+        before = _writes(given)
+        with self.torch.no_grad():
+            out = self.forward(given)
+        if _writes(given) != before:
+            self.habits.add(WRITES)
+        # some modules follow gradients whatever they are told, and some write the next answer into the same memory
+        return out.detach().clone()
+
+    def values_and_gradients(self, points: Points, weights: Any) -> tuple[Any, Any]:
+        """Outputs (n, k) and the gradient of their weighted sum, (n, d)."""
+        out, (gradient,) = self.outputs_and_gradients(self._tensor(points), [self._tensor(weights)])
+        return self._columns(out), self._array(gradient)
+
+    def outputs_and_gradients(self, points: Any, weights: Sequence[Any]) -> tuple[Any, list[Any]]:
+        """Outputs at points (n, d) on the device, and the gradient (n, d) of their sum by each of the weights (n, k).
+
+        One pass forward, and one backward for each; all in float32 or float64, whatever the module computes in.
+        """
+        leaf, out = self.followed(points)
+        return self.native(out.detach().clone()), self.gradients(leaf, out, weights)
+
+    def followed(self, points: Any) -> tuple[Any, Any]:
+        """Points as torch follows them, and the outputs that they lead to; a module that writes may spoil them."""
+        leaf = points.detach().to(self.tensor_dtype).requires_grad_(True)
+        before = _writes(leaf)
+        with self.torch.enable_grad():
+            out = self.forward(leaf)
+        if _writes(leaf) != before:
+            self.habits.add(WRITES)
+        if out.ndim not in (1, 2) or len(out) != len(leaf):
+            raise ModelError(wrong_shape(len(leaf), tuple(out.shape)))
+        if not out.requires_grad:
+            raise ModelError(INFERENCE_MODE if self.torch.is_inference_mode_enabled() else DETACHED)
+        return leaf, out
+
+    def gradients(self, leaf: Any, out: Any, weights: Sequence[Any]) -> list[Any]:
+        """The gradient (n, d) of the sum of outputs by each of the weights (n, k)."""
+        gradients = []
+        for i, each in enumerate(weights, start=1):
+            if each.numel() != out.numel():
+                raise ModelError(changed_width(each.shape[1], out.numel() // len(out)))
+            (gradient,) = self.torch.autograd.grad(
+                out,
+                leaf,
+                grad_outputs=each.reshape(out.shape).to(out.dtype),
+                retain_graph=i < len(weights),
+                allow_unused=True,
+            )
+            if gradient is None:
+                raise ModelError(DETACHED)
+            gradients.append(self.native(gradient))
+        return gradients
+
+    def _tensor(self, array: Any) -> Any:
+        contiguous = np.ascontiguousarray(array, dtype=self.dtype)
+        return self.torch.from_numpy(contiguous).to(device=self.device, dtype=self.tensor_dtype)
+
+    def _array(self, tensor: Any) -> Any:
+        return self.native(tensor).cpu().numpy()
+
+    def native(self, tensor: Any) -> Any:
+        """In a type that sums can be made in, and that NumPy knows."""
+        is_native = tensor.dtype in (self.torch.float32, self.torch.float64) or tensor.is_complex()
+        return tensor if is_native else tensor.to(self.torch.float32)
+
+    def _columns(self, out: Any) -> Any:
+        array = self._array(out)
+        return array[:, None] if array.ndim == 1 else array
+
+    @property
+    def epsilon(self) -> float:
+        """Relative spacing of the numbers that the network computes with."""
+        return float(self.torch.finfo(self.tensor_dtype if self.autocast is None else self.autocast).eps)
+
+
+def from_torch(
+    module: Any,
+    *,
+    output: str | None,
+    feature_names: tuple[str, ...] | None,
+    outputs: tuple[str, ...],
+    device: Any,
+    compiled: bool | str = False,
+    autocast: str | None = None,
+) -> TorchModel:
+    """Adapter for an `nn.Module` of points (n, d), in the type and on the device of its parameters."""
+    torch = require("torch", extra="torch", to="explain a torch module")
+    if output == "margin":
+        msg = "output='margin' is for classifiers that know both; a torch module's outputs are taken as they come"
+        raise InvalidArgument(msg)
+    check_ready(torch, module)
+    if device is not None:
+        device = _check_device(torch, device)
+        module = module.to(device)
+    kept = chain(module.parameters(), module.buffers())
+    parameter = next((each for each in kept if each.is_floating_point()), None)
+    tensor_dtype = torch.get_default_dtype() if parameter is None else parameter.dtype
+    home = torch.device("cpu" if parameter is None else parameter.device)
+    if autocast is not None:
+        check_choice(autocast, "autocast", NUMBER_TYPES)
+    return TorchModel(
+        module=module,
+        is_probability=output == "probability",
+        torch=torch,
+        dtype=np.dtype(np.float64 if tensor_dtype == torch.float64 else np.float32),
+        tensor_dtype=tensor_dtype,
+        device=home if device is None else device,
+        feature_names=feature_names,
+        outputs=outputs,
+        compiled=_compile(torch, module, compiled),
+        autocast=None if autocast is None else getattr(torch, autocast),
+        units=dense_units(torch, module) if home.type == "cpu" else 0,  # nobody asks for it elsewhere
+    )
+
+
+def _compile(torch: Any, module: Any, backend: bool | str) -> Any:
+    """A compiled function of parameters and points, by torch's own backend or the one that is named; or None."""
+    if not isinstance(backend, bool | str):
+        msg = f"compile must be True, False or the name of a backend; got {backend!r}"
+        raise InvalidArgument(msg)
+    if backend is False:
+        return None
+    if isinstance(backend, str):
+        _check_backend(torch.compiler, backend)
+    called = torch.func.functional_call
+    named = {} if backend is True else {"backend": backend}
+    return torch.compile(lambda parameters, points: called(module, parameters, (points,)), **named)
+
+
+def _check_backend(compiler: Any, backend: str) -> None:
+    """Any backend that torch has will do, but those for testing torch itself are not worth naming."""
+    if backend not in compiler.list_backends(exclude_tags=()):
+        usual = ", ".join(map(repr, compiler.list_backends()))
+        msg = f"compile must be True, False or the name of a backend of torch, such as {usual}; got {backend!r}"
+        raise InvalidArgument(msg)
+
+
+def _check_device(torch: Any, device: Any) -> Any:
+    """The device, if torch can use it here: asked before the module is touched."""
+    try:
+        found = torch.device(device)
+        torch.empty(1, device=found).item()  # a device that holds no numbers refuses
+    except (RuntimeError, AssertionError, TypeError, ImportError) as err:  # each kind of device has its own
+        if is_out_of_memory(err):
+            raise  # it is there, but full: torch says how full
+        there = ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
+        there += ["mps"] if torch.backends.mps.is_available() else []
+        msg = f"device must be one that torch can use here ({', '.join(map(repr, there))}); got {device!r}"
+        raise InvalidArgument(msg) from err
+    return found
+
+
+def _no_tensor(out: Any) -> str:
+    """What is wrong with outputs that are no tensor, and how to get at the one that is meant."""
+    hint = ""
+    if isinstance(out, Mapping) and out:
+        hint = f", such as out[{'logits' if 'logits' in out else next(iter(out))!r}]"
+    elif isinstance(out, Sequence):
+        hint = ", such as out[0]"
+    return (
+        f"the network returned a {type(out).__name__}, but one tensor (n,) or (n, k) is wanted. Wrap it in a module"
+        f" whose forward calls it and returns the part to explain{hint}"
+    )
+
+
+def _writes(points: Any) -> int:
+    """How often a tensor was written to, by torch's own count, which tensors of inference mode do not keep."""
+    return 0 if points.is_inference() else int(points._version)

@@ -1,0 +1,1 @@
+"""What comes back: explanations, where they come from, and arithmetic with their errors."""

@@ -1,0 +1,399 @@
+"""The answer: slopes, their errors, and where they came from."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from .._core.types import Array, Flags, Indices, Points
+from .._core.validate import check_fraction, check_position
+from ..draws.designs import DESIGNS
+from ..draws.long_draws import SHARE, lengthened
+from ..draws.normals import GENERATOR
+from ..draws.rotation import Turns
+from ..errors import InvalidArgument
+from ..space.neighbourhood import Factor, Neighbourhood
+from ..uncertainty.groups import Groups
+from ..uncertainty.jackknife import t_quantile
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+INDICATIVE_BELOW = 256
+"""With fewer draws than this, intervals are marked as indicative: rare large gradients may not have shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """How an explanation was made: all that is needed to draw its perturbations again."""
+
+    method: Any
+    design: str
+    seed: int
+    draws: str
+    confidence: float
+    guarantee: str
+    """`approximate`: groups of draws and Student's t; `certified`: finite-sample bounds that `assumes` names"""
+    assumes: str
+    block: int
+    """Draws dealt to groups together; 2 for designs in bases says that pairs stand for them, which is conservative"""
+    dtype: str
+    batch_size: int
+    versions: Mapping[str, str]
+    """Of Python, smoothlime and the libraries that the draws come from"""
+    backend: str = ""
+    """Library of the data frame that the rows came in: `pandas`, `polars`, `pyarrow`, or none"""
+    generator: str = GENERATOR
+    """Of independent draws; files of older versions may name another, whose draws cannot be made again"""
+    longer: float = 0.0
+    """Share of draws that were made longer than normal ones, for which all are weighed: see `perturbations`"""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation:
+    """Slopes of a model around r rows, per unit of each feature, with standard errors.
+
+    `values` estimates w(x) = ∇E[f(a)], a ~ N(x, Σ): how fast the smoothed output changes per unit of each
+    feature. It is a slope, not a contribution: it does not add up to the prediction. Features that were held
+    fixed have NaN.
+    """
+
+    x: Array
+    """(r, d) the rows"""
+    values: Array
+    """(r, d) slopes per unit"""
+    standard_error: Array
+    """(r, d) of the slopes"""
+    prediction: Array
+    """(r,) f(x)"""
+    smoothed: Array
+    """(r,) F(x) = E f(a), NaN where the method does not see it"""
+    fidelity: Array
+    """(r,) share of the model's local variation that is linear, NaN likewise"""
+    radius: Array
+    """(r,) L2 error bound at the requested confidence, standardised; valid although the data decided when to stop"""
+    converged: Flags
+    """(r,) whether the radius is within the tolerance that was asked for"""
+    n_samples: Indices
+    """(r,) draws used"""
+    n_evaluations: Indices
+    """(r,) model rows evaluated: draws, pilot, f(x) and its checks; not those that prove trees, or gradients wrong"""
+    degrees_of_freedom: Array
+    """(r,) behind the standard errors"""
+    feature_names: tuple[str, ...]
+    output_name: str
+    row_outputs: tuple[str, ...]
+    """The output explained at each row: differs from `output_name` where target='predicted'"""
+    neighbourhood: Neighbourhood
+    provenance: Provenance
+    groups: Groups | None = None
+    """Kept so that arithmetic on explanations with common draws is exact"""
+    selected: Array | None = None
+    """(r, d) how often each feature was kept when one group of draws was left out; None where none are selected"""
+    directions: Array | None = None
+    """(r, k, f) in units of draws: where the model varies most, and aligned draws were turned to; None for others"""
+
+    # ---- what it says
+
+    @property
+    def method(self) -> str:
+        """Name of the estimator."""
+        return str(self.provenance.method.name)
+
+    @property
+    def design(self) -> str:
+        """Name of the design that placed the draws."""
+        return self.provenance.design
+
+    @property
+    def seed(self) -> int:
+        """Seed that fixes the draws."""
+        return self.provenance.seed
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether no sampling was needed."""
+        return self.method == "exact"
+
+    @property
+    def note(self) -> str:
+        """What else there is to know of how it was made; empty for most."""
+        return str(getattr(self.provenance.method, "note", ""))
+
+    @property
+    def is_indicative(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """(r,) whether too few draws were used for intervals to be more than indicative."""
+        return (self.n_samples < INDICATIVE_BELOW) & (not self.is_exact)
+
+    @property
+    def standardised(self) -> Array:
+        """(r, d) slopes times √Σ_jj: change of the smoothed output per neighbourhood standard deviation."""
+        return self.values * self.std
+
+    @property
+    def std(self) -> Array:
+        """(d,) √Σ_jj, NaN for features that were held fixed."""
+        std = np.full(self.factor.d, np.nan)
+        std[self.factor.free] = self.factor.std
+        return std
+
+    @cached_property
+    def factor(self) -> Factor:
+        """Σ = L Lᵀ over the features that were perturbed."""
+        return self.neighbourhood.factor(self.values.shape[1], self.feature_names)
+
+    def interval(self, confidence: float = 0.95, *, simultaneous: bool = False) -> tuple[Array, Array]:
+        """Lower and upper ends (r, d) of intervals for the slopes.
+
+        Each interval holds its slope with the given confidence; with `simultaneous=True` all intervals of a row
+        hold together (the largest |t| over the features, bounded over their number).
+        """
+        miss = 1 - check_fraction(confidence, "confidence")
+        if simultaneous:
+            miss /= np.isfinite(self.std).sum()
+        reach = self.half_width(miss)
+        return self.values - reach, self.values + reach
+
+    def half_width(self, miss: float) -> Array:
+        """(r, d) half-widths of intervals that each miss with probability `miss`."""
+        if self.groups is None:
+            return t_quantile(self.degrees_of_freedom, 1 - miss / 2)[:, None] * self.standard_error
+        free = self.factor.free
+        return columns(self.groups.half_width(self.values[:, free], self.factor, miss), free, self.factor.d)
+
+    def perturbations(self, row: int = 0) -> Array:
+        """The points (n, d) that were evaluated around a row, drawn again from the seed.
+
+        Normal ones, but those of `differences`, whose lengths are of χ with two degrees of freedom more, and those that
+        C-LIME aligns, of which a third are: a share `provenance.longer`, s. Each then counts by 1/(1 − s + s‖z‖²/d), d
+        the number of features that are perturbed and z the step in units of Σ; those of `differences` by d/‖z‖².
+
+        To the bit, but where draws are aligned: those are turned by matrix products, whose last digit depends on the
+        shape of the batch.
+
+        As numbers: NaN stands for cells that are none, and what a data frame holds in float32 is rounded to it on the
+        way to the model.
+        """
+        row = self._position(row)
+        if self.is_exact:
+            msg = "this explanation is exact: no points were drawn for it"
+            raise InvalidArgument(msg)
+        if self.groups is None or np.isnan(self.x[row, self.factor.free]).any():
+            msg = "this explanation combines different draws or rows and has no perturbations of its own; ask its parts"
+            raise InvalidArgument(msg)
+        if self.provenance.generator != GENERATOR or self.provenance.longer not in (0.0, SHARE):
+            msg = (
+                f"this explanation was drawn by an earlier version ({self.provenance.generator}, a share of"
+                f" {self.provenance.longer:g} longer), and its points cannot be made again. Explain the rows once more"
+            )
+            raise InvalidArgument(msg)
+        factor = self.factor
+        keys = self.groups.row_keys
+        key = None if keys is None else int(keys[row])
+        z = DESIGNS[self.design].stream(len(factor.free), self.seed, key).take(int(self.n_samples[row]))
+        if self.provenance.longer:
+            z, _ = lengthened(z)
+        steps = factor.steps(z)[None].astype(self.provenance.dtype)
+        if self.directions is not None:
+            turns = Turns.onto(self.directions[row : row + 1]).of_steps(factor, self.provenance.dtype)
+            steps = turns.of(steps)
+        return around(self.x[row : row + 1], factor.free, steps, self.provenance.dtype)[0].astype(float)
+
+    # ---- rows
+
+    def __len__(self) -> int:
+        """Count of rows."""
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[Explanation]:
+        """Explanations of one row each."""
+        return (self[row] for row in range(len(self)))
+
+    def __getitem__(self, rows: Any) -> Explanation:
+        """Some of the rows; a single position gives an explanation of one row."""
+        if isinstance(rows, int | np.integer):
+            rows = [self._position(rows)]
+        kept = np.arange(len(self))[rows]
+        parts: dict[str, Any] = {name: getattr(self, name)[kept] for name in _BY_ROW}
+        outputs = tuple(self.row_outputs[row] for row in kept)
+        for name in ("selected", "directions"):
+            whole = getattr(self, name)
+            parts[name] = None if whole is None else whole[kept]
+        return dataclasses.replace(self, **parts, groups=self.groups and self.groups.rows(kept), row_outputs=outputs)
+
+    def _position(self, row: Any) -> int:
+        if -len(self) <= (position := check_position(row, "row")) < len(self):
+            return position % len(self)
+        msg = f"row {row} is out of range; this explanation has {len(self)} row{'s' * (len(self) != 1)}"
+        raise IndexError(msg)
+
+    # ---- arithmetic
+
+    __array_ufunc__ = None  # so that np.float64(2) * e asks e, instead of taking it apart row by row
+
+    def __add__(self, other: Explanation) -> Explanation:
+        """Explanation of the sum of two models, outputs or rows, errors included."""
+        from .arithmetic import combine
+
+        return combine(self, 1.0, other)
+
+    def __radd__(self, other: Any) -> Explanation:
+        """Lets `sum` begin with its 0."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def __sub__(self, other: Explanation) -> Explanation:
+        """Explanation of the difference of two models, outputs or rows, errors included."""
+        from .arithmetic import combine
+
+        return combine(self, -1.0, other)
+
+    def __mul__(self, factor: float) -> Explanation:
+        """Explanation of a multiple of the model."""
+        from .arithmetic import scale
+
+        return scale(self, factor)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: float) -> Explanation:
+        """Explanation of the model divided by a number."""
+        from .arithmetic import divide
+
+        return divide(self, divisor)
+
+    def __neg__(self) -> Explanation:
+        """Explanation of the negated model."""
+        return self * -1.0
+
+    # ---- shown: one-line calls upwards, imported when used
+
+    def __str__(self) -> str:
+        """Slopes with error bars as text, largest first."""
+        from ..plots.text import as_text
+
+        return as_text(self)
+
+    def __repr__(self) -> str:
+        """One line: method, shape, draws."""
+        r, d = self.values.shape
+        drawn = "" if self.is_exact or self.design == self.method else f", {self.design} draws"
+        note = f"; {self.note}" if self.note else ""
+        return f"<Explanation of {self.output_name!r}: {r} × {d} slopes, {self.method}{drawn}{note}>"
+
+    def _repr_html_(self) -> str:
+        """Notebook form."""
+        from ..plots.text import as_html
+
+        return as_html(self)
+
+    def __rich__(self) -> Any:
+        """Form that rich prints."""
+        from ..plots.text import as_rich
+
+        return as_rich(self)
+
+    def plot(self, row: int = 0, *, ax: Axes | None = None, confidence: float = 0.95, most: int = 12) -> Axes:
+        """Bars with error bars for one row; grey where the sign is uncertain."""
+        from ..plots.bars import bars
+
+        return bars(self[self._position(row)], ax=ax, confidence=confidence, most=most)
+
+    # ---- taken elsewhere: likewise
+
+    def to_frame(
+        self, kind: Literal["tidy", "wide"] = "tidy", *, library: str | None = None, confidence: float = 0.95
+    ) -> Any:
+        """Data frame with a line per row and feature (tidy) or per row (wide), in the library the rows came from.
+
+        Tidy: row, output, feature, x, slope, standardised, standard_error, lower, upper, and selected where features
+        were. Wide: row, output, prediction, smoothed, fidelity, radius, converged, n_samples, then for each feature
+        its slope, in a column of its name, and its standard error, in `<name>_se`. `row` is the position in this
+        explanation. Features that were held fixed have no slope and are left out of both.
+
+        Parameters
+        ----------
+        library
+            `"pandas"`, `"polars"` or `"pyarrow"`; without it the one the rows came in, else pandas.
+        confidence
+            Of each interval from `lower` to `upper`.
+        """
+        from ..io.frames import to_frame
+
+        return to_frame(self, kind, library=library, confidence=confidence)
+
+    def to_json(self) -> str:
+        """All of it as strict JSON text, the same that `save` writes to a .json file."""
+        from ..io.as_json import to_json
+
+        return to_json(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all of it to a .json or .parquet file, whole or not at all; `smoothlime.load` reads it back."""
+        from ..io.files import save
+
+        save(self, path)
+
+    def to_shap(self, kind: Literal["slopes", "contributions"] = "slopes", *, reference: Any = None) -> Any:
+        """`shap.Explanation` for shap's plots, with `error_std` and 95% bounds, which shap itself does not draw.
+
+        `"slopes"`: standardised slopes, for `shap.plots.bar` and `beeswarm`. They do not add up to anything, so a
+        waterfall of them means nothing. `"contributions"`: slope·(x − reference), which the local linear model adds
+        up from its value at the reference, `base_values`, to F(x) (f(x) where the method does not see F): for
+        `shap.plots.waterfall`. They describe the model only as far as it is linear between x and the reference.
+        Features that were held fixed have 0.
+
+        Parameters
+        ----------
+        reference
+            For contributions: one number per feature, a table of one row, or a mapping or series by feature name.
+        """
+        from ..io.shap_view import to_shap
+
+        return to_shap(self, kind, reference=reference)
+
+
+_BY_ROW = (
+    "x",
+    "values",
+    "standard_error",
+    "prediction",
+    "smoothed",
+    "fidelity",
+    "radius",
+    "converged",
+    "n_samples",
+    "n_evaluations",
+    "degrees_of_freedom",
+)
+
+
+def around(x: Array, free: Indices, steps: Points, dtype: str) -> Points:
+    """Points x + step (r, n, d) in the model's floating type; steps (ρ, n, f) move the free features only."""
+    x, steps = x.astype(dtype), steps.astype(dtype, copy=False)
+    n = steps.shape[1]
+    points = np.tile(x, (1, n)).reshape(len(x), n, -1)
+    if len(free) == x.shape[1]:
+        points += steps  # in place on long runs: faster than adding short rows one by one
+    else:
+        points[:, :, free] += steps
+    return points
+
+
+def columns(free_columns: Array, free: Indices, d: int) -> Array:
+    """Columns of the perturbed features among all d; NaN for those held fixed."""
+    if len(free) == d:
+        return free_columns
+    full = np.full((*free_columns.shape[:-1], d), np.nan)
+    full[..., free] = free_columns
+    return full
+
+
+def bracketed(name: str) -> str:
+    """A name that can be multiplied or subtracted as a whole."""
+    return f"({name})" if " " in name else name

@@ -1,0 +1,185 @@
+"""Explanations without sampling: what `method="exact"` does, and `"auto"` where it can."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core.progress import Progress
+from .._core.types import Array
+from .._core.validate import check_finite
+from .._core.version import versions
+from ..errors import InvalidArgument, NoClosedForm
+from ..exact import ClosedForm, Exact, Smoothed, find_closed_form
+from ..models import Evaluation, Target, resolve_target
+from ..models.evaluation import automatic_batch_size
+from ..models.problem import Subject, take_up
+from ..models.targets import output_names
+from ..result.explanation import Explanation, Provenance, columns
+
+BLOCK = 1_024
+"""Rows between two steps of the progress bar."""
+
+AGREES = 4e-6
+"""Outputs that the closed form must reproduce, relative to their size; libraries that add in float32 differ by 1e-6."""
+
+ROUNDED = 0.01
+"""Share of how outputs vary around a row that the model may lose by rounding; what it returns is another model then."""
+
+FLAT = 1e-6
+"""Of how much outputs can vary at all: what is lost where they hardly vary, and is less than this, is not looked at."""
+
+PROBED_ROWS, PROBES = 8, 32
+"""Points around some rows at which what was read is compared with what the model answers."""
+
+
+class Exactly:
+    """A model whose closed form is known, around some rows; nothing is drawn."""
+
+    def __init__(self, subject: Subject, form: ClosedForm, predictions: Array, evaluations: int) -> None:
+        self.subject = subject
+        self.form = form
+        self.predictions = predictions
+        self.evaluations = evaluations
+        self.outputs = output_names(subject.model.outputs, predictions.shape[1])
+
+    def resolve(self, target: Any) -> Target:
+        """What is asked for of each row."""
+        return resolve_target(target, self.outputs, len(self.predictions), lambda: self.predictions)
+
+    def run(self, target: Target, confidence: float, progress: Any) -> list[Explanation]:
+        """One explanation per target."""
+        predictions = target.of(self.predictions)
+        r, t = target.weights.shape[:2]
+        with Progress(progress, r * t) as watch:
+            found = [self._smooth(target.weights[:, i], watch) for i in range(t)]
+        return [self._explain(found[i], target, i, predictions[:, i], confidence) for i in range(t)]
+
+    def _smooth(self, weights: Array, watch: Progress) -> Smoothed:
+        """Block by block, so that there is something to watch."""
+        parts = []
+        for start in range(0, len(weights), BLOCK):
+            part = slice(start, start + BLOCK)
+            with np.errstate(over="ignore", invalid="ignore"):  # said below, in our own words
+                parts.append(self.form.smooth(self.subject.x[part], self.subject.factor, weights[part]))
+            watch.advance(len(parts[-1].mean))
+            if not np.isfinite(parts[-1].slopes).all():
+                msg = "the smoothed model is too large for a number; lower sigma"
+                raise InvalidArgument(msg)
+        names = ("slopes", "mean", "fidelity", "radius")
+        return Smoothed(**{name: np.concatenate([getattr(each, name) for each in parts]) for name in names})
+
+    def _explain(self, found: Smoothed, target: Target, i: int, prediction: Array, confidence: float) -> Explanation:
+        subject, factor = self.subject, self.subject.factor
+        r, d = subject.x.shape
+        none = np.zeros(r, dtype=np.intp)
+        return Explanation(
+            x=subject.x,
+            values=columns(found.slopes, factor.free, d),
+            standard_error=columns(np.zeros_like(found.slopes), factor.free, d),
+            prediction=prediction,
+            smoothed=found.mean,
+            fidelity=found.fidelity,
+            radius=found.radius,
+            converged=np.isfinite(found.radius),
+            n_samples=none,
+            n_evaluations=none + self.evaluations,
+            degrees_of_freedom=np.full(r, np.inf),
+            feature_names=subject.feature_names,
+            output_name=target.names[i],
+            row_outputs=tuple(names[i] for names in target.row_names),
+            neighbourhood=subject.neighbourhood,
+            provenance=Provenance(
+                method=Exact(),
+                design="none",
+                seed=0,
+                draws="shared",
+                confidence=confidence,
+                guarantee="certified",
+                assumes="the structure read from the model, which reproduces its outputs",
+                block=1,
+                dtype="float64",
+                batch_size=1,
+                versions=versions(),
+                backend=subject.backend,
+            ),
+        )
+
+
+def find_exactly(model: Any, X: Any, *, sigma: Any, background: Any, output: str, is_asked_for: bool) -> Exactly | None:
+    """The closed form around the rows, if the model has one; where it was asked for by name, an error says why not."""
+    subject = take_up(model, X, sigma=sigma, background=background, output=output, finite=False)
+    form, why_not = find_closed_form(subject.model, subject.factor)
+    if form is not None and not form.takes_gaps:
+        check_finite(subject.x, subject.factor.free, subject.feature_names)
+    if form is None:
+        if not is_asked_for:
+            return None
+        msg = f"method='exact' needs a closed form: {why_not}. Methods 'clime' and 'differences' only ask the model"
+        raise NoClosedForm(msg)
+    evaluation = Evaluation(subject.model, automatic_batch_size(subject.rows.shape[1], np.dtype(np.float64)))
+    predictions = evaluation.values(subject.rows, lambda row: f"row {row}")
+    rows, x = probes(subject)
+    answers = evaluation.values(rows, lambda _: "a point near the rows")
+    why_not = _misread(form, subject.x, predictions, x, answers)
+    if why_not:
+        if not is_asked_for:
+            return None  # something else than what it seems to be: ask it instead
+        why_not = why_not.format(type(model).__name__)
+        msg = f"method='exact': {why_not}. Methods 'clime' and 'differences' only ask the model"
+        raise NoClosedForm(msg)
+    return Exactly(subject, form, predictions, 1 + -(-len(rows) // len(predictions)))
+
+
+def _misread(form: ClosedForm, x: Array, predictions: Array, near: Array, answers: Array) -> str:
+    """Why what was read is not what the model returns, at the rows and at `probes`; "" where it is."""
+    off = max(apart(form, x, predictions), apart(form, near, answers))
+    if off > AGREES:
+        return f"the structure read from the {{}} does not reproduce its outputs (off by {off:.2g} of their size)"
+    lost = rounded(form, near, answers)
+    if lost > ROUNDED:
+        return (
+            f"the {{}} rounds its outputs, which are large next to how they vary around the rows, and of that"
+            f" {min(lost, 1):.0%} is lost; fit it to a target less its mean"
+        )
+    return ""
+
+
+def apart(form: ClosedForm, x: Array, answers: Array) -> float:
+    """Largest difference between what was read and what the model answers, relative to the size of its outputs."""
+    read = form.values(x)
+    if read.shape != answers.shape:
+        return np.inf
+    size = max(form.size(x), float(np.abs(answers).max()), np.finfo(float).tiny)
+    return float(np.abs(read - answers).max() / size)
+
+
+def rounded(form: ClosedForm, x: Array, answers: Array) -> float:
+    """How much of what was read does not show in the answers at `probes`, relative to how these vary around a row.
+
+    XGBoost adds one tree after another in float32: where outputs are large, it loses small leaves.
+    """
+    lost, seen = (_variation(each) for each in (form.values(x) - answers, answers))
+    share = np.divide(lost, seen, out=np.full_like(lost, np.inf), where=seen > 0)
+    return float(share[lost > FLAT * form.spread].max(initial=0.0))
+
+
+def _variation(outputs: Array) -> Array:
+    """Standard deviations (rows, 2, k) around each row, of its far and of its near probes."""
+    by_row = outputs.reshape(-1, PROBES // 2, 2, outputs.shape[1])
+    return np.std(by_row - by_row[:, :1], axis=1)  # what is constant has 0, without rounding
+
+
+def probes(subject: Subject) -> tuple[Array, Array]:
+    """Points around some of the rows, as the model is asked and as numbers: near, and three times as far."""
+    some = np.linspace(0, len(subject.rows) - 1, min(len(subject.rows), PROBED_ROWS)).astype(np.intp)
+    z = np.random.default_rng(0).standard_normal((len(some), PROBES, len(subject.factor.free)))
+    z[:, ::2] *= 3
+    steps = subject.factor.steps(z)
+    points = []
+    for rows in (subject.rows, subject.x):
+        moved = np.repeat(rows[some][:, None, :], PROBES, axis=1)
+        moved[:, :, subject.factor.free] += steps
+        points.append(moved.reshape(-1, rows.shape[1]))
+    return points[0], points[1]

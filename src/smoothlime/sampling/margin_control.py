@@ -1,0 +1,124 @@
+"""Probabilities drawn beside their exact margins: what the loop hands to `differences` as controls."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._core.types import Array, Indices
+from ..errors import NoClosedForm
+from ..estimators import ControlBatch, Differences, Estimator, GroupedDraws
+from ..exact.margins import Margins, find_margins
+from ..models import Evaluation, Target
+from ..models.links import probabilities, pull
+from ..models.problem import Subject
+from .defaults import BASIS_FEATURES
+from .exact_route import AGREES, ROUNDED, apart, probes, rounded
+
+MOST_MARGINS = 5
+"""With no more classes than this every margin is a control, else the one combination that matters most at x."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Controls:
+    """Weights on margins, each a control, and its known slope around each row; a target axis of 1 serves them all."""
+
+    weights: Array
+    """(r, 1 or t, c, m)"""
+    slopes: Array
+    """(r, 1 or t, c, f) per standard normal draw"""
+    reach: Array
+    """(r, t) half the range of what is explained: no half difference of it exceeds that"""
+
+    @property
+    def count(self) -> int:
+        """Controls of each row and target."""
+        return self.weights.shape[2]
+
+    def beside(self, rows: Indices, margins: Array, draws: GroupedDraws) -> ControlBatch:
+        """Half differences of the margins (r, n, m) at draws around rows, less their known slope, for every target."""
+        _, g, b, f = draws.z.shape
+        reach = self.reach[rows]
+        half = (margins[:, 0::2] - margins[:, 1::2]) / 2
+        found = np.einsum("rpm,rtcm->rtcp", half, self.weights[rows], optimize=True)
+        z = draws.z[:, :, 0::2].reshape(-1, 1, g * b // 2, f)
+        found -= self.slopes[rows] @ z.swapaxes(2, 3)
+        found = np.repeat(found, reach.shape[1] // found.shape[1], axis=1)
+        return ControlBatch(found.reshape(-1, self.count, g, b // 2), reach.reshape(-1))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Controlled:
+    """A classifier whose probabilities are a known curve of margins, whose smoothed slopes are known."""
+
+    subject: Subject
+    margins: Margins
+    at_rows: Array
+    """(r, m) margins at the rows"""
+    predictions: Array
+    """(r, k) the model's own probabilities there"""
+    evaluations: int
+    """Model rows that it took to find out, per row"""
+
+    def around(self, subject: Subject) -> Controlled:
+        """The same in another neighbourhood."""
+        return dataclasses.replace(self, subject=subject)
+
+    def controls(self, target: Target) -> Controls:
+        """Controls for a target: all margins, or for many classes their combination that pulls it at x."""
+        r, m = self.at_rows.shape
+        if m <= MOST_MARGINS:
+            weights = np.broadcast_to(np.eye(m), (r, 1, m, m))
+        else:
+            weights = pull(self.at_rows[:, None], target.weights)[:, :, None]
+        factor = self.subject.factor
+        slopes = np.empty((*weights.shape[:3], len(factor.free)))
+        for i in np.ndindex(*weights.shape[1:3]):
+            of_each = np.ascontiguousarray(weights[:, *i])
+            slopes[:, *i] = factor.whiten(self.margins.form.smooth(self.subject.x, factor, of_each).slopes)
+        return Controls(weights, slopes, np.ptp(target.weights, axis=2) / 2)
+
+
+def settle_control(
+    method: Estimator, subject: Subject, batch_size: int, *, is_chosen: bool
+) -> tuple[Estimator, Controlled | None]:
+    """The method, or differences with a control where it was chosen by itself and the model has margins.
+
+    Where a control was asked for by name, an error says why there is none.
+    """
+    is_asked_for = getattr(method, "control", "none") == "margin"
+    could_have = is_chosen and method.needs == "values" and len(subject.factor.free) <= BASIS_FEATURES
+    if not (is_asked_for or could_have):
+        return method, None
+    found, why_not = _find(subject, batch_size)
+    if found is not None:
+        return Differences(control="margin"), found
+    if is_asked_for:
+        msg = f"control='margin' needs a boosted classifier with a closed form: {why_not}. Use control='none'"
+        raise NoClosedForm(msg)
+    return method, None
+
+
+def _find(subject: Subject, batch_size: int) -> tuple[Controlled | None, str]:
+    """The margins, once they are seen to be those that the model's probabilities come from."""
+    margins, why_not = find_margins(subject.model, subject.factor)
+    if margins is None:
+        return None, why_not
+    usual, raw = Evaluation(subject.model, batch_size), Evaluation(margins.model, batch_size)
+    near, x_near = probes(subject)
+    asked = ((subject.rows, subject.x, "row {}".format), (near, x_near, lambda _: "a point near the rows"))
+    predictions, at_rows = [], []
+    for points, x, where in asked:
+        predictions.append(usual.values(points, where))
+        at_rows.append(raw.values(points, where))
+        if (off := apart(margins.form, x, at_rows[-1])) > AGREES:
+            return None, f"the trees that were read do not reproduce its margin (off by {off:.2g} of its size)"
+        curve = probabilities(at_rows[-1])
+        if curve.shape != predictions[-1].shape or np.abs(curve - predictions[-1]).max() > AGREES:
+            return None, "its probabilities are no logistic curve or softmax of its margins"
+    if (lost := rounded(margins.form, x_near, at_rows[-1])) > ROUNDED:
+        return None, f"it rounds its margin, and loses {min(lost, 1):.0%} of how that varies around the rows"
+    evaluations = 2 + 2 * -(-len(near) // len(subject.rows))
+    return Controlled(subject, margins, at_rows[0], predictions[0], evaluations), ""

@@ -1,0 +1,1 @@
+"""What "near" means: neighbourhoods, their covariances, and tables as points."""

@@ -1,0 +1,161 @@
+"""Groups of draws: what each says, how they combine, and the errors and intervals that follow."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from .._core.types import Array, Indices
+from .._core.xp import beside, library, on_host
+from ..space.neighbourhood import Factor
+from .jackknife import once, standard_error, t_quantile
+from .norms import Lengths
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """What the errors of all slopes of a row come to, standardised, (r,) each."""
+
+    radius: Array
+    """L2 norm of the half-widths of intervals"""
+    size: Array
+    """L2 norm of the slopes"""
+    fidelity: Array
+    """wᵀΣw / Var f in [0, 1]; what noise adds to wᵀΣw is taken off. A constant model is followed perfectly"""
+
+
+class Elsewhere(Protocol):
+    """What each group of draws says, (r, g, f), kept where the model is until somebody wants to see it."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows × targets, groups, features."""
+        ...
+
+    @property
+    def numbers(self) -> Any:
+        """A tensor of it, where it is."""
+        ...
+
+    @property
+    def spread(self) -> Any:
+        """The standard error of their mean, (r, f), as a tensor or an array."""
+        ...
+
+    def take_lengths(self, slopes: Any, factor: Factor) -> Lengths | None:
+        """Of their mean and its errors, where they have been made ahead of the first time that somebody asks."""
+        ...
+
+    def fetch(self) -> Array:
+        """All of it, on the host."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """What each independent group of draws says of the perturbed features; the source of all standard errors."""
+
+    said: Array | Elsewhere
+    """(r, g, f) pseudo-values (see `uncertainty.jackknife`), here or where the model is"""
+    sizes: Array
+    """(r, g) draws in each group; 0 where a row stopped before the group had its turn"""
+    resolution: Array
+    """(r, f) one draw's share of the spread, for designs whose groups can agree by construction; else 0"""
+    row_keys: Indices | None
+    """(r,) positions that key each row's own draws; None where all rows share them"""
+    freedom: Array | None = None
+    """(r,) degrees of freedom that are left where few draws carry the model's variance; None for what groups say"""
+
+    @cached_property
+    def pseudo(self) -> Array:
+        """(r, g, f) pseudo-values."""
+        return self.said if isinstance(self.said, np.ndarray) else self.said.fetch()
+
+    @property
+    def degrees_of_freedom(self) -> Array:
+        """(r,) groups drawn, less one; fewer where fewer draws decide."""
+        by_groups = np.broadcast_to((once(self.sizes) > 0).sum(axis=1) - 1.0, len(self.sizes))
+        return by_groups if self.freedom is None else np.minimum(by_groups, self.freedom)
+
+    @property
+    def standard_error(self) -> Array:
+        """(r, f) jackknife over the groups, never below what the design can resolve."""
+        return on_host(self._errors)
+
+    @cached_property
+    def _errors(self) -> Any:
+        """The same, where groups are.
+
+        Scrambled nets count the points on each side of a step almost alike, so groups may agree and all be off
+        by one draw. An error below one draw's share is raised to it; where groups agree to within a quarter of
+        that, to two and a half shares: somewhat more than one of eight nets off by one draw would show.
+        """
+        error = standard_error(self.said, self.sizes) if isinstance(self.said, np.ndarray) else self.said.spread
+        if self._is_unraised:
+            return error
+        xp, floor = library(error), beside(error, self.resolution)
+        return xp.where(error < floor / 4, 2.5 * floor, xp.maximum(error, floor))
+
+    def half_width(self, values: Array, factor: Factor, miss: float) -> Array:
+        """(r, f) half-widths of intervals around slopes (r, f) that each miss with probability `miss`.
+
+        Student's t times the standard error, widened where the groups are skewed: see `Lengths`.
+        """
+        quantile = t_quantile(self.degrees_of_freedom, 1 - miss / 2)
+        return self._lengths(values, factor).half_width(quantile, self.sizes)
+
+    def measure(self, values: Any, variance: Array, factor: Factor, miss: float) -> Measured:
+        """What the errors of slopes (r, f) come to, given the model's variance (r,) over the neighbourhood."""
+        lengths = self._lengths(values, factor)
+        explained, noise, size = on_host(lengths.squares)
+        known = np.where(np.isnan(variance), np.nan, 1.0)
+        share = np.divide(explained - noise, variance, out=known, where=variance > 0)
+        quantile = t_quantile(self.degrees_of_freedom, 1 - miss / 2)
+        return Measured(
+            radius=lengths.radius(quantile, self.sizes),
+            size=np.sqrt(size),
+            fidelity=np.clip(share, 0.0, 1.0),
+        )
+
+    def _lengths(self, values: Any, factor: Factor) -> Lengths:
+        """Of slopes and their errors, where groups are; on the host where Σ is full. Perhaps they are known already."""
+        if isinstance(self.said, np.ndarray) or not factor.is_diagonal:
+            numbers = self.pseudo
+        else:
+            known, numbers = self.said.take_lengths(values, factor), self.said.numbers
+            if known is not None and self._is_unraised:
+                return known
+        slopes, errors = beside(numbers, values), beside(numbers, self._errors)
+        return Lengths.of(slopes, errors, numbers, self.sizes, factor)
+
+    @property
+    def _is_unraised(self) -> bool:
+        """Whether errors are as groups say, by construction."""
+        return not any(self.resolution.strides) and not self.resolution[:1, :1].any()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is copied and sent elsewhere: no more than the fields, as other things may lie on a device."""
+        return {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+
+    def rows(self, kept: Indices) -> Groups:
+        """Groups of some of the rows."""
+        keys = None if self.row_keys is None else self.row_keys[kept]
+        freedom = None if self.freedom is None else self.freedom[kept]
+        return Groups(self.pseudo[kept], self.sizes[kept], self.resolution[kept], keys, freedom)
+
+    def times(self, scale: float) -> Groups:
+        """Groups of a multiple of the model."""
+        return dataclasses.replace(self, said=scale * self.pseudo, resolution=abs(scale) * self.resolution)
+
+    def plus(self, other: Groups) -> Groups | None:
+        """Groups of a sum of models, or None where the two stand on different draws."""
+        keys, others = self.row_keys, other.row_keys
+        same_keys = others is None if keys is None else others is not None and np.array_equal(keys, others)
+        if not (same_keys and np.array_equal(self.sizes, other.sizes)):
+            return None
+        freedom = np.minimum(self.degrees_of_freedom, other.degrees_of_freedom)
+        return Groups(self.pseudo + other.pseudo, self.sizes, self.resolution + other.resolution, keys, freedom)
