@@ -88,7 +88,7 @@ class Case:
         for seed in range(1, SEEDS + 1):
             e = self.explain(n_samples=DRAWS, seed=seed)
             z = designs.DESIGNS["aligned"].stream(self.d, seed).take(DRAWS // 2)
-            turned = self.sigma * alignment.Turns.onto(e.directions).of(z[None])
+            turned = self.sigma * alignment.Rotation.onto(e.directions).of(z[None])
             weights = np.tile([0.0, 1.0], (DRAWS, 1))
             for row, steps in zip(self.rows, turned, strict=True):
                 points = np.concatenate([row + steps, row - steps])

@@ -62,7 +62,7 @@ BARE = "bare network"
 CASES = ("resnet", "vit", "layers", "rows", "one")
 FEW_ROWS = 1_000
 
-Job = Callable[[], Any]
+Plan = Callable[[], Any]
 
 
 def clock() -> float:
@@ -77,7 +77,7 @@ def made(network: Callable[[Sizes], nn.Module], sizes: Sizes) -> nn.Module:
     return network(sizes).eval().to(DEVICE)
 
 
-def bare(net: Any, points: torch.Tensor, size: int, autocast: torch.dtype | None = None) -> Job:
+def bare(net: Any, points: torch.Tensor, size: int, autocast: torch.dtype | None = None) -> Plan:
     """Forward and backward over points that are there already."""
 
     def job() -> None:
@@ -90,14 +90,14 @@ def bare(net: Any, points: torch.Tensor, size: int, autocast: torch.dtype | None
     return job
 
 
-def explain(model: Any, x: np.ndarray, draws: int, **settings: Any) -> Job:
+def explain(model: Any, x: np.ndarray, draws: int, **settings: Any) -> Plan:
     return lambda: sl.explain(
         model, x, sigma=SIGMA, target=TARGET, n_samples=draws, progress=False, method="smoothgrad",
         **{"design": DESIGN, **settings},
     )  # fmt: skip
 
 
-def captum(net: nn.Module, x: np.ndarray, draws: int, size: int) -> Job | None:
+def captum(net: nn.Module, x: np.ndarray, draws: int, size: int) -> Plan | None:
     """NoiseTunnel over Saliency, batched; None where captum is not installed."""
     try:
         from captum.attr import NoiseTunnel, Saliency
@@ -110,7 +110,7 @@ def captum(net: nn.Module, x: np.ndarray, draws: int, size: int) -> Job | None:
     )
 
 
-def timed(case: str, jobs: dict[str, Job | None], rounds: int, **facts: Any) -> list[dict[str, Any]]:
+def timed(case: str, jobs: dict[str, Plan | None], rounds: int, **facts: Any) -> list[dict[str, Any]]:
     """One record per job; every ratio is to the bare network of the same round."""
     times = interleaved({name: job for name, job in jobs.items() if job is not None}, rounds, clock)
     reference = np.array(times[BARE])
@@ -137,7 +137,7 @@ def pictures(name: str, network: Any, sizes: Sizes, options: argparse.Namespace)
     records = []
     for draws in sizes.draws:
         facts = {"batch_size": size, "rows": 1, "draws": draws, "features": d}
-        jobs: dict[str, Job | None] = {
+        jobs: dict[str, Plan | None] = {
             BARE: bare(net, points[:draws], size),
             "explain": explain(net, x, draws),
             "explain, the same batches": explain(net, x, draws, batch_size=size),
@@ -217,7 +217,7 @@ def translated(
     print(f"{name}, compiled: the first call took {first:.1f} s")
     for draws in sizes.draws:
         facts = {"batch_size": size, "rows": 1, "draws": draws, "features": x.shape[1], "first_call": first}
-        jobs: dict[str, Job | None] = {
+        jobs: dict[str, Plan | None] = {
             BARE: bare(quick, points[:draws], size),
             "bare network, not compiled": bare(net, points[:draws], size),
             "explain": explain(model, x, draws),
@@ -247,7 +247,7 @@ def tables(name: str, rows: int, draws: int, sizes: Sizes, options: argparse.Nam
     points = torch.randn(rows * draws, 15, device=DEVICE)
     batches = [size for size in sizes.row_batches if size <= rows * draws] or [rows * draws]
     size = fastest(lambda size: bare(net, points, size), batches, 3, clock)
-    jobs: dict[str, Job | None] = {
+    jobs: dict[str, Plan | None] = {
         BARE: bare(net, points, size),
         "explain": explain(net, x, draws),
         "explain, the same batches": explain(net, x, draws, batch_size=size),
@@ -298,7 +298,7 @@ def check_results() -> float:
     return away
 
 
-def show_profile(job: Job | None, options: argparse.Namespace) -> None:
+def show_profile(job: Plan | None, options: argparse.Namespace) -> None:
     """Where the host spends its time in one call; the card runs beside it, and is waited for where sums are fetched."""
     if options.profile and job is not None:
         profile = cProfile.Profile()

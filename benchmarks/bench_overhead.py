@@ -46,7 +46,7 @@ ROWS, DRAWS, SIGMA, TARGET, SEED = 200, 1_024, 0.3, 1, 0
 BARE = "bare network"
 POINTS_PER_CALL = (1_024, 2_048, 4_096, 8_192, 16_384, 32_768)
 
-Job = Callable[[], Any]
+Plan = Callable[[], Any]
 
 
 def network(widths: tuple[int, ...]) -> torch.nn.Sequential:
@@ -63,7 +63,7 @@ def gradient(net: torch.nn.Module, points: torch.Tensor) -> torch.Tensor:
     return found
 
 
-def bare_gradients(net: torch.nn.Module, points: torch.Tensor, size: int) -> Job:
+def bare_gradients(net: torch.nn.Module, points: torch.Tensor, size: int) -> Plan:
     def job() -> None:
         for part in points.split(size):
             gradient(net, part.detach())
@@ -71,7 +71,7 @@ def bare_gradients(net: torch.nn.Module, points: torch.Tensor, size: int) -> Job
     return job
 
 
-def bare_values(net: torch.nn.Module, points: torch.Tensor, size: int) -> Job:
+def bare_values(net: torch.nn.Module, points: torch.Tensor, size: int) -> Plan:
     @torch.no_grad()
     def job() -> None:
         for part in points.split(size):
@@ -80,7 +80,7 @@ def bare_values(net: torch.nn.Module, points: torch.Tensor, size: int) -> Job:
     return job
 
 
-def by_hand_gradients(net: torch.nn.Module, x: torch.Tensor, n: int, size: int) -> Job:
+def by_hand_gradients(net: torch.nn.Module, x: torch.Tensor, n: int, size: int) -> Plan:
     """Mean gradient over fresh noise for every row, `size` points per call."""
     rows, d = x.shape
     per_call = max(1, size // n)  # rows
@@ -98,7 +98,7 @@ def by_hand_gradients(net: torch.nn.Module, x: torch.Tensor, n: int, size: int) 
     return job
 
 
-def by_hand_values(net: torch.nn.Module, x: torch.Tensor, n: int, size: int) -> Job:
+def by_hand_values(net: torch.nn.Module, x: torch.Tensor, n: int, size: int) -> Plan:
     """Least-squares slopes from fresh noise for every row, by normal equations in float64."""
     rows, d = x.shape
     per_call = max(1, size // n)
@@ -119,7 +119,7 @@ def by_hand_values(net: torch.nn.Module, x: torch.Tensor, n: int, size: int) -> 
     return job
 
 
-def captum_by_row(net: torch.nn.Module, x: torch.Tensor, n: int) -> Job:
+def captum_by_row(net: torch.nn.Module, x: torch.Tensor, n: int) -> Plan:
     tunnel = NoiseTunnel(Saliency(net))
 
     def job() -> None:
@@ -129,7 +129,7 @@ def captum_by_row(net: torch.nn.Module, x: torch.Tensor, n: int) -> Job:
     return job
 
 
-def captum_batched(net: Any, x: torch.Tensor, n: int, size: int, target: int | None = TARGET) -> Job:
+def captum_batched(net: Any, x: torch.Tensor, n: int, size: int, target: int | None = TARGET) -> Plan:
     tunnel = NoiseTunnel(Saliency(net))
     batch = max(1, size // len(x))
     return lambda: tunnel.attribute(
@@ -137,12 +137,12 @@ def captum_batched(net: Any, x: torch.Tensor, n: int, size: int, target: int | N
     )
 
 
-def captum_summed(net: torch.nn.Module, x: torch.Tensor, n: int, size: int) -> Job:
+def captum_summed(net: torch.nn.Module, x: torch.Tensor, n: int, size: int) -> Plan:
     """Points do not see each other, so the gradient of the sum holds the gradient of each."""
     return captum_batched(lambda points: net(points)[:, TARGET].sum().reshape(1), x, n, size, target=None)
 
 
-def lime_by_row(net: torch.nn.Module, x: torch.Tensor, n: int) -> Job:
+def lime_by_row(net: torch.nn.Module, x: torch.Tensor, n: int) -> Plan:
     rows = x.double().numpy()
     explainer = LimeTabularExplainer(
         np.stack([np.full(x.shape[1], SIGMA), np.full(x.shape[1], -SIGMA)]),
@@ -168,7 +168,7 @@ def lime_by_row(net: torch.nn.Module, x: torch.Tensor, n: int) -> Job:
     return job
 
 
-def explain(net: torch.nn.Module, x: torch.Tensor, n: int, **settings: Any) -> Job:
+def explain(net: torch.nn.Module, x: torch.Tensor, n: int, **settings: Any) -> Plan:
     rows = x.double().numpy()
     return lambda: sl.explain(net, rows, sigma=SIGMA, target=TARGET, n_samples=n, progress=False, **settings)
 
@@ -179,7 +179,7 @@ class Contestant:
 
     kind: str
     name: str
-    job: Job
+    job: Plan
     batch_size: int | None = None
     share: float = 1.0
 
@@ -190,7 +190,7 @@ def contestants(net: torch.nn.Module, x: torch.Tensor) -> list[Contestant]:
     points = torch.randn(rows * DRAWS, d)
     sizes = [size for size in POINTS_PER_CALL if size <= rows * DRAWS]
 
-    def best(kind: str, name: str, make: Callable[[torch.Tensor, int], Job]) -> Contestant:
+    def best(kind: str, name: str, make: Callable[[torch.Tensor, int], Plan]) -> Contestant:
         size = fastest(lambda size: make(x[:64], size), sizes)
         return Contestant(kind, name, make(x, size), size)
 

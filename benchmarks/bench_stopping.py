@@ -33,8 +33,8 @@ import numpy as np
 from scipy.stats import t as student
 
 import smoothlime as sl
-from smoothlime.explain import prepare
-from smoothlime.sampling.options import Settings
+from smoothlime.explain import prepare, resolve
+from smoothlime.sampling.options import Options
 from smoothlime.testing import Absolute, Probit, Profile, Relu, RidgeFunction, Sine, Step
 from smoothlime.uncertainty.jackknife import standard_error
 from smoothlime.uncertainty.stopping import plan_looks
@@ -130,7 +130,12 @@ def stopped(function: RidgeFunction, rows: np.ndarray, method: Any, design: str,
 
 def looks_of(function: RidgeFunction, d: int, method: Any, design: str, cap: int) -> int:
     """K, the number of looks that are planned: with confidence 1 - Kδ each of them may miss with all of δ."""
-    job = prepare(function, np.zeros((1, d)), Settings(rtol=RTOL, max_samples=cap), method=method, design=design)
+    job = resolve(
+        prepare(function, np.zeros((1, d)), sigma=1.0),
+        Options(rtol=RTOL, max_samples=cap),
+        method=method,
+        design=design,
+    )
     return len(job.stopping.looks)
 
 

@@ -66,7 +66,7 @@ class Workload:
 class ValuesOnly:
     """A network seen from outside: predictions, no gradients."""
 
-    is_tidy = True
+    is_pure = True
 
     def __init__(self, module: Any) -> None:
         self._model = sl.as_model(module)

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
 
 from ._core.validate import check_choice
+from ._core.warn import warn
 from .draws.designs import DESIGNS, Design
 from .errors import InvalidArgument, LostPrecision, NoGradients, NotConverged, TooFewDraws
 from .estimators import Estimator, Lime
 from .exact import Exact
 from .models import Evaluation, model_dtype, model_epsilon
 from .models.evaluation import automatic_batch_size
-from .models.problem import Subject, take_up
+from .models.problem import Problem, build_problem
 from .models.target_check import check_target
 from .models.targets import every_output, implied_range, stretch_of
 from .result.explanation import Explanation
 from .sampling.at_rows import ask_at_rows
 from .sampling.defaults import certify_method, choose_design, choose_method
-from .sampling.exact_route import Exactly, find_exactly
+from .sampling.exact_route import ExactRoute, find_exact_route
 from .sampling.loop import run
 from .sampling.margin_control import settle_control
-from .sampling.options import Settings
-from .sampling.plan import Job
+from .sampling.options import Options
+from .sampling.plan import Plan
 from .space.neighbourhood import Neighbourhood
 from .uncertainty.stopping import FIRST_LOOK, Stopping, plan_looks
 
@@ -128,22 +128,18 @@ def explain(
     >>> np.round(np.abs(e.values), 2), e.converged
     (array([[1.96, 0.  ]]), array([ True]))
     """
-    settings = Settings(
+    settings = Options(
         n_samples=n_samples, rtol=rtol, atol=atol, confidence=confidence, guarantee=guarantee,
         output_range=output_range, gradient_bound=gradient_bound, max_samples=max_samples, draws=draws, seed=seed,
         batch_size=batch_size,
     )  # fmt: skip
-    known = exactly_unless_drawn(
-        model, X, method, sigma, background, output, draws=n_samples is not None or design != "auto"
-    )
+    problem = prepare(model, X, sigma=sigma, background=background, output=output)
+    known = exact_route_unless_drawn(problem, method, draws=n_samples is not None or design != "auto")
     if known is not None:
         return known.run(known.resolve(target), settings.confidence, progress)[0]
-    job = prepare(
-        model, X, settings, method=method, sigma=sigma, background=background, target=target, output=output,
-        design=design, may_open=True,
-    )  # fmt: skip
-    resolved = job.resolve(target)
-    (explanation,) = run(job, resolved, progress, tells_jumps=True)
+    plan = resolve(problem, settings, method=method, target=target, design=design, may_open=True)
+    resolved = plan.resolve(target)
+    (explanation,) = run(plan, resolved, progress, tells_jumps=True)
     if n_samples is None:
         warn_not_converged({explanation.output_name: explanation})
     return explanation
@@ -184,49 +180,46 @@ def explain_outputs(
     >>> np.round((both["0"] + both["1"]).values, 12)
     array([[0.]])
     """
-    settings = Settings(
+    settings = Options(
         n_samples=n_samples, rtol=rtol, atol=atol, confidence=confidence, guarantee=guarantee,
         output_range=output_range, gradient_bound=gradient_bound, max_samples=max_samples, draws=draws, seed=seed,
         batch_size=batch_size,
     )  # fmt: skip
-    known = exactly_unless_drawn(
-        model, X, method, sigma, background, output, draws=n_samples is not None or design != "auto"
-    )
+    problem = prepare(model, X, sigma=sigma, background=background, output=output)
+    known = exact_route_unless_drawn(problem, method, draws=n_samples is not None or design != "auto")
     if known is not None:
         every = every_output(known.outputs, len(known.predictions))
         return dict(zip(every.names, known.run(every, settings.confidence, progress), strict=True))
-    job = prepare(
-        model, X, settings, method=method, sigma=sigma, background=background, output=output, design=design,
-        may_open=True,
-    )  # fmt: skip
-    resolved = every_output(job.outputs, len(job.rows))
-    explanations = dict(zip(resolved.names, run(job, resolved, progress, tells_jumps=True), strict=True))
+    plan = resolve(problem, settings, method=method, design=design, may_open=True)
+    resolved = every_output(plan.outputs, len(plan.rows))
+    explanations = dict(zip(resolved.names, run(plan, resolved, progress, tells_jumps=True), strict=True))
     if n_samples is None:
         warn_not_converged(explanations)
     return explanations
 
 
-def prepare(
-    model: Any,
-    X: Any,
-    settings: Settings,
+def prepare(model: Any, X: Any, *, sigma: Any, background: Any = None, output: str = "probability") -> Problem:
+    """What is explained: the model, the rows and the neighbourhood, checked."""
+    check_choice(output, "output", ("probability", "margin"))
+    return build_problem(model, X, sigma=sigma, background=background, output=output)
+
+
+def resolve(
+    problem: Problem,
+    settings: Options,
     *,
     method: str | Estimator = "auto",
-    sigma: Any = 1.0,
-    background: Any = None,
     target: Any = None,
-    output: str = "probability",
     design: str = "auto",
     may_turn: bool = True,
     may_open: bool = False,
-) -> Job:
-    """Check every argument, settle every choice, and ask the model for f(x).
+) -> Plan:
+    """Settle every choice, and ask the model for f(x).
 
     That may come behind the draws, the first of which are then under way: see `at_rows`.
     """
-    check_choice(output, "output", ("probability", "margin"))
-    subject = take_up(model, X, sigma=sigma, background=background, output=output)
-    adapted, rows, factor = subject.model, subject.rows, subject.factor
+    problem.check_rows()
+    adapted, rows, factor = problem.model, problem.rows, problem.factor
     d = len(factor.free)
     has_gradients = hasattr(adapted, "values_and_gradients")  # it is Differentiable: asking a protocol takes longer
     estimator: Estimator
@@ -244,7 +237,7 @@ def prepare(
         )  # fmt: skip
     if estimator.needs == "gradients" and not has_gradients:
         msg = (
-            f"{estimator.name} needs gradients; a {type(model).__name__} gives only values."
+            f"{estimator.name} needs gradients; a {problem.kind} gives only values."
             " Use method='clime' or 'differences', or from_functions(values=..., gradients=...)"
         )
         raise NoGradients(msg)
@@ -255,12 +248,12 @@ def prepare(
         # points that are made on the host stay there, in its cache, whatever the device would like
         size = automatic_batch_size(rows.shape[1], dtype, adapted if hasattr(estimator, "gather") else None)
     is_chosen = not settings.is_certified and method == design == "auto"
-    estimator, controlled = settle_control(estimator, subject, size, is_chosen=is_chosen)
+    estimator, controlled = settle_control(estimator, problem, size, is_chosen=is_chosen)
     chosen, looks = _budget(estimator, design, d, settings.n_samples, settings.max_samples, may_turn=may_turn)
     stopping = Stopping(looks, settings.rtol, settings.absolute, settings.confidence)
     evaluation = Evaluation(adapted if controlled is None else controlled.margins.model, size)
-    job = Job(
-        subject=subject,
+    plan = Plan(
+        problem=problem,
         evaluation=evaluation,
         method=estimator,
         design=chosen,
@@ -270,14 +263,12 @@ def prepare(
         dtype=dtype.name,
         controlled=controlled,
     )
-    asked = dataclasses.replace(job, at_rows=ask_at_rows(job, may_open=may_open))
-    _check_spacing(subject)  # a device is busy meanwhile
+    asked = dataclasses.replace(plan, at_rows=ask_at_rows(plan, may_open=may_open))
+    _check_spacing(problem)  # a device is busy meanwhile
     return asked
 
 
-def exactly_unless_drawn(
-    model: Any, X: Any, method: Any, sigma: Any, background: Any, output: str, *, draws: bool
-) -> Exactly | None:
+def exact_route_unless_drawn(problem: Problem, method: Any, *, draws: bool) -> ExactRoute | None:
     """The closed form, where it is asked for; or where nothing else is, draws included, and the model has one."""
     is_asked_for = method == "exact" or isinstance(method, Exact)
     if is_asked_for and draws:
@@ -285,8 +276,7 @@ def exactly_unless_drawn(
         raise InvalidArgument(msg)
     if not is_asked_for and (method != "auto" or draws):
         return None
-    check_choice(output, "output", ("probability", "margin"))
-    return find_exactly(model, X, sigma=sigma, background=background, output=output, is_asked_for=is_asked_for)
+    return find_exact_route(problem, is_asked_for=is_asked_for)
 
 
 def _budget(
@@ -341,14 +331,14 @@ def warn_not_converged(explanations: Mapping[str, Explanation]) -> None:
             f" {int(e.n_samples[late].max()):,} draws: row {shown}{more}."
             " Their error bars hold all the same. Raise max_samples, rtol or atol"
         )
-        warnings.warn(msg, NotConverged, stacklevel=3)
+        warn(msg, NotConverged)
 
 
-def _check_spacing(subject: Subject) -> None:
+def _check_spacing(problem: Problem) -> None:
     """A model in few digits cannot tell x from x + step when the step is below the spacing of numbers near x."""
-    model, factor, names = subject.model, subject.factor, subject.feature_names
+    model, factor, names = problem.model, problem.factor, problem.feature_names
     epsilon = model_epsilon(model)
-    x = subject.x if len(factor.free) == subject.x.shape[1] else subject.x[:, factor.free]
+    x = problem.x if len(factor.free) == problem.x.shape[1] else problem.x[:, factor.free]
     if np.max(epsilon) * max(x.max(), -x.min()) <= BLURRED * factor.std.min():  # fine everywhere, seen by one number
         return
     _, exponent = np.frexp(np.abs(x).max(axis=0))
@@ -364,4 +354,4 @@ def _check_spacing(subject: Subject) -> None:
         )
         if is_blind:
             raise InvalidArgument(msg)
-        warnings.warn(msg, LostPrecision, stacklevel=4)
+        warn(msg, LostPrecision)

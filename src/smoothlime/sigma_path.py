@@ -15,12 +15,12 @@ from ._core.types import Array
 from ._core.validate import as_float_array, check_count
 from .errors import InvalidArgument, WrongType
 from .estimators import Estimator
-from .explain import exactly_unless_drawn, prepare
+from .explain import exact_route_unless_drawn, prepare, resolve
 from .models import Target
 from .result.explanation import Explanation
 from .sampling.loop import run
-from .sampling.options import Settings
-from .sampling.plan import Job
+from .sampling.options import Options
+from .sampling.plan import Plan
 from .space.neighbourhood import Neighbourhood
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def sigma_path(
     around = _check_neighbourhood(neighbourhood, background)
     _check_one_row(getattr(x, "shape", ()))  # before the model is asked about them all
     is_free = isinstance(n_samples, str) and n_samples == "auto"
-    settings = Settings(
+    settings = Options(
         n_samples=DRAWS if is_free else check_count(n_samples, "n_samples"), confidence=confidence, seed=seed,
         batch_size=batch_size,
     )  # fmt: skip
@@ -223,14 +223,12 @@ def sigma_path(
     )
     if known:
         return SigmaPath(wanted, tuple(known))
-    job = prepare(
-        model, x, settings, method=method, sigma=spreads[0], background=background, target=target, output=output,
-        design=design, may_turn=False,
-    )  # fmt: skip
-    _check_one_row(job.rows.shape)
-    resolved = job.resolve(target)
-    with Progress(progress, len(wanted) * job.stopping.looks[-1]) as watch:
-        jobs = [_widened(job, around, each) for each in wanted]
+    problem = prepare(model, x, sigma=spreads[0], background=background, output=output)
+    plan = resolve(problem, settings, method=method, target=target, design=design, may_turn=False)
+    _check_one_row(plan.rows.shape)
+    resolved = plan.resolve(target)
+    with Progress(progress, len(wanted) * plan.stopping.looks[-1]) as watch:
+        jobs = [_widened(plan, around, each) for each in wanted]
         return SigmaPath(wanted, tuple(_explain(each, resolved, watch) for each in jobs))
 
 
@@ -250,23 +248,24 @@ def _exact_path(
     """Explanations by closed form, which needs no draws at any σ; none where the model has no such form at some."""
     found = []
     for sigma in spreads:
-        known = exactly_unless_drawn(model, x, method, sigma, background, output, draws=draws)
+        problem = prepare(model, x, sigma=sigma, background=background, output=output)
+        known = exact_route_unless_drawn(problem, method, draws=draws)
         if known is None:
             return []
-        _check_one_row(known.subject.rows.shape)
+        _check_one_row(known.problem.rows.shape)
         found += known.run(known.resolve(target), confidence, progress)
     return found
 
 
-def _widened(job: Job, around: Neighbourhood | None, sigma: float) -> Job:
+def _widened(plan: Plan, around: Neighbourhood | None, sigma: float) -> Plan:
     """The same job, the same draws, with another σ."""
     unit = Neighbourhood() if around is None else around
-    subject = job.subject
-    neighbourhood = _times(unit, subject.neighbourhood, sigma)
-    factor = neighbourhood.factor(subject.rows.shape[1], subject.feature_names)
-    widened = dataclasses.replace(subject, neighbourhood=neighbourhood, factor=factor)
-    controlled = None if job.controlled is None else job.controlled.around(widened)
-    return dataclasses.replace(job, subject=widened, controlled=controlled)
+    problem = plan.problem
+    neighbourhood = _times(unit, problem.neighbourhood, sigma)
+    factor = neighbourhood.factor(problem.rows.shape[1], problem.feature_names)
+    widened = dataclasses.replace(problem, neighbourhood=neighbourhood, factor=factor)
+    controlled = None if plan.controlled is None else plan.controlled.around(widened)
+    return dataclasses.replace(plan, problem=widened, controlled=controlled)
 
 
 def _times(unit: Neighbourhood, shape: Neighbourhood, sigma: float) -> Neighbourhood:
@@ -274,10 +273,10 @@ def _times(unit: Neighbourhood, shape: Neighbourhood, sigma: float) -> Neighbour
     return dataclasses.replace(shape, sigma=unit.sigma * float(sigma))
 
 
-def _explain(job: Job, target: Target, watch: Progress) -> Explanation:
+def _explain(plan: Plan, target: Target, watch: Progress) -> Explanation:
     """One σ, counted on the bar of the whole path."""
     before = watch.done
-    (explanation,) = run(job, target, lambda done, _: watch.advance(before + done - watch.done))
+    (explanation,) = run(plan, target, lambda done, _: watch.advance(before + done - watch.done))
     return explanation
 
 

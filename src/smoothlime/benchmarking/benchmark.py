@@ -14,10 +14,10 @@ from .._core.types import Array
 from .._core.validate import check_count
 from .._core.version import versions
 from ..errors import InvalidArgument, NoClosedForm, TooFewDraws
-from ..explain import prepare
+from ..explain import prepare, resolve
 from ..models import Differentiable
-from ..sampling.options import Settings
-from ..sampling.plan import Job
+from ..sampling.options import Options
+from ..sampling.plan import Plan
 from .contenders import METHODS, LeftOut, Pair, needs_of, pairs, settings_of, usable, with_enough_draws
 from .timing import ROUNDS, Case, Cost, bare_seconds, costs_of, speed
 
@@ -154,12 +154,12 @@ def benchmark(
     seeds = range(first, first + check_count(repeats, "repeats", at_least=2))
     question = {"sigma": sigma, "background": background, "target": target, "output": output}
     case = _take_up(model, X, question, seed)
-    d = len(case.job.factor.free)
+    d = len(case.plan.factor.free)
     field, left_out = with_enough_draws(pairs(_tried(methods, case), designs), counts, d)
     needs = sorted({needs_of(pair) for pair in field})
     larger, timing = LARGER * counts[-1], (2 * ROUNDS + 1) * TIMED
     drawn = sum(len(seeds) * sum(enough) + timing for enough in field.values())
-    total = len(case.job.rows) * (drawn + len(needs) * larger)
+    total = len(case.plan.rows) * (drawn + len(needs) * larger)
     _forecast(total, max(speed(case, each) for each in needs), say)
     with Progress(progress, total, label="measuring") as watch:
         truths = _truths(case, {each: _referee(each, field) for each in needs}, larger, watch)
@@ -174,7 +174,7 @@ def benchmark(
     return Benchmark(
         contenders=(*_closed_forms(references[:1]), *sorted(found, key=lambda each: each.errors[-1])),
         left_out=left_out, references=references, bare_seconds=bare_seconds(costs), draws=counts,
-        output=case.output, rows=len(case.job.rows), features=d, repeats=len(seeds), seed=seed,
+        output=case.output, rows=len(case.plan.rows), features=d, repeats=len(seeds), seed=seed,
         versions=versions(), apart=_apart(truths),
     )  # fmt: skip
 
@@ -198,18 +198,20 @@ def crossing(evaluations: Sequence[int], errors: Sequence[float], target: float)
 
 def _take_up(model: Any, X: Any, question: dict[str, Any], seed: int) -> Case:
     """Every argument checked, before the first draw."""
-    job = _prepare(model, X, question, "clime", seed)
-    target = job.resolve(question["target"])
-    return Case(model, X, question, job, target.weights[:, 0], target.names[0])
+    plan = _prepare(model, X, question, "clime", seed)
+    target = plan.resolve(question["target"])
+    return Case(model, X, question, plan, target.weights[:, 0], target.names[0])
 
 
-def _prepare(model: Any, X: Any, question: dict[str, Any], method: str, seed: int) -> Job:
-    return prepare(model, X, Settings(max_samples=10**9, seed=seed), **question, method=METHODS[method])
+def _prepare(model: Any, X: Any, question: dict[str, Any], method: str, seed: int) -> Plan:
+    asked = {name: each for name, each in question.items() if name != "target"}
+    problem = prepare(model, X, **asked)
+    return resolve(problem, Options(max_samples=10**9, seed=seed), target=question["target"], method=METHODS[method])
 
 
 def _tried(methods: Sequence[str], case: Case) -> list[str]:
     """Methods that the model allows, of those asked for."""
-    names = usable(methods, has_gradients=isinstance(case.job.evaluation.model, Differentiable))
+    names = usable(methods, has_gradients=isinstance(case.plan.evaluation.model, Differentiable))
     if "controlled" in names and not _has_control(case, is_asked_for="controlled" in methods):
         names.remove("controlled")
     return names
@@ -218,7 +220,7 @@ def _tried(methods: Sequence[str], case: Case) -> list[str]:
 def _has_control(case: Case, *, is_asked_for: bool) -> bool:
     """Whether the model is a classifier with an exact margin; where that was asked for, an error says why not."""
     try:
-        _prepare(case.model, case.X, case.question, "controlled", case.job.seed)
+        _prepare(case.model, case.X, case.question, "controlled", case.plan.seed)
     except NoClosedForm as err:
         if is_asked_for:
             msg = f"leave method 'controlled' out: {err}, which is method 'differences'"
@@ -248,7 +250,7 @@ def _truths(case: Case, referees: dict[str, str], larger: int, watch: Progress) 
     except NoClosedForm:
         known = None
     for each, name in referees.items():
-        e = known or case.explain(method=METHODS[name], n_samples=larger, seed=case.job.seed, progress=watch.within())
+        e = known or case.explain(method=METHODS[name], n_samples=larger, seed=case.plan.seed, progress=watch.within())
         if known:  # nothing was drawn, so nothing is left of what was foreseen
             watch.advance(len(known) * larger)
         slopes = np.nan_to_num(e.standardised)

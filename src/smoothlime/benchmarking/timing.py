@@ -14,7 +14,7 @@ from .._core.progress import Progress
 from .._core.types import Array, Points
 from ..explain import explain
 from ..result.explanation import Explanation, around
-from ..sampling.plan import Job
+from ..sampling.plan import Plan
 from .contenders import Pair, needs_of, settings_of
 
 ROUNDS = 3
@@ -31,7 +31,7 @@ class Case:
     model: Any
     X: Any
     question: dict[str, Any]
-    job: Job
+    plan: Plan
     weights: Array
     """(r, k) of the outputs that are explained"""
     output: str
@@ -42,10 +42,10 @@ class Case:
 
     def points(self, n: int) -> tuple[Points, Points]:
         """Points (n, d) around the rows, in the model's own type, and weights (n, k) of its outputs there."""
-        rows = np.arange(n) % len(self.job.rows)
-        z = np.random.default_rng(self.job.seed).standard_normal((n, 1, len(self.job.factor.free)))
-        at = around(self.job.rows[rows], self.job.factor.free, self.job.factor.steps(z), self.job.dtype)
-        return at[:, 0], self.weights[rows].astype(self.job.dtype)
+        rows = np.arange(n) % len(self.plan.rows)
+        z = np.random.default_rng(self.plan.seed).standard_normal((n, 1, len(self.plan.factor.free)))
+        at = around(self.plan.rows[rows], self.plan.factor.free, self.plan.factor.steps(z), self.plan.dtype)
+        return at[:, 0], self.weights[rows].astype(self.plan.dtype)
 
 
 def speed(case: Case, needs: str) -> float:
@@ -63,8 +63,8 @@ def speed(case: Case, needs: str) -> float:
 
 def _bare_run(case: Case, needs: str, n: int) -> Callable[[], None]:
     """The model alone at n points, batch by batch; one batch is made beforehand and asked about again and again."""
-    model: Any = case.job.evaluation.model
-    size = min(n, case.job.evaluation.batch_size)
+    model: Any = case.plan.evaluation.model
+    size = min(n, case.plan.evaluation.batch_size)
     points, weights = case.points(size)
 
     def run() -> None:

@@ -17,10 +17,10 @@ from typing import Any, Protocol
 from .._core.types import Array, Indices
 from ..draws.designs import Chunk
 from ..draws.normals import Run
-from ..draws.rotation import Turns
+from ..draws.rotation import Rotation
 from ..models.protocol import GradientBatch
 from ..space.neighbourhood import Factor
-from ..uncertainty.groups import Elsewhere
+from ..uncertainty.groups import DevicePseudovalues
 
 SHORT = 256
 """Gradients are added up in their own type over runs of at most this length, where float32 loses no more than it has
@@ -38,7 +38,7 @@ class GroupSums(Protocol):
         """Rows × targets, groups, features."""
         ...
 
-    def means(self, sizes: Array, factor: Factor) -> tuple[Any, Elsewhere]:
+    def means(self, sizes: Array, factor: Factor) -> tuple[Any, DevicePseudovalues]:
         """The mean of all draws, (r, f), as a tensor where it is, and those of the groups of sizes (g,)."""
         ...
 
@@ -75,7 +75,7 @@ class GradientSums(Protocol):
     """The first batch, where it is under way"""
 
     @property
-    def is_apart(self) -> bool:
+    def is_asynchronous(self) -> bool:
         """Whether the model works by itself, so that the next draws can be made meanwhile."""
         ...
 
@@ -108,7 +108,7 @@ class GradientSums(Protocol):
         """Steps that were filled in, where the model can use them; pairs with the second, its negative, behind each."""
         ...
 
-    def batch(self, rows: slice, groups: slice, steps: Any, turns: Turns | None = None) -> GradientBatch:
+    def batch(self, rows: slice, groups: slice, steps: Any, turns: Rotation | None = None) -> GradientBatch:
         """Points around rows: steps (1 or r, b, g, f) that were moved, perhaps turned for each row."""
         ...
 

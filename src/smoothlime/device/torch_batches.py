@@ -54,9 +54,9 @@ class TorchBatch:
         is_whole = part.stop - part.start == len(self)
         points = self.points if is_whole else self.points[part]
         begun, self._begun = self._begun, None  # not twice: where memory runs out, all is asked anew, part by part
-        pulls = sums.pulls(place.rows, place.b * place.g, part)
+        cotangents = sums.cotangents(place.rows, place.b * place.g, part)
         leaf, out = begun if begun is not None and is_whole else self._followed(points, part.stop)
-        gradients = sums.model.gradients(leaf, out, pulls)
+        gradients = sums.model.gradients(leaf, out, cotangents)
         out = sums.model.native(out.detach().clone())  # the next batch, or its answer, may be written over it
         return (out if out.ndim == 2 else out[:, None]), gradients
 

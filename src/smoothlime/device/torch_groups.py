@@ -16,12 +16,12 @@ from .._core.types import Array
 from .._core.xp import beside, on_host
 from ..space.neighbourhood import Factor
 from ..uncertainty.jackknife import standard_error
-from ..uncertainty.norms import Lengths
+from ..uncertainty.norms import RowNorms
 
 SHARE = 32
 """A 32nd of a card's memory may hold what groups say."""
 
-_waiting: list[weakref.ref[TorchSaid]] = []
+_waiting: list[weakref.ref[TorchPseudovalues]] = []
 
 
 class TorchGroupSums:
@@ -30,14 +30,14 @@ class TorchGroupSums:
     def __init__(self, torch: Any, sums: Any) -> None:
         self.torch = torch
         self.sums = sums
-        self._means: tuple[Any, TorchSaid] | None = None
+        self._means: tuple[Any, TorchPseudovalues] | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Rows × targets, groups, features."""
         return tuple(self.sums.shape)
 
-    def means(self, sizes: Array, factor: Factor, quantile: float | None = None) -> tuple[Any, TorchSaid]:
+    def means(self, sizes: Array, factor: Factor, quantile: float | None = None) -> tuple[Any, TorchPseudovalues]:
         """The mean of all draws, (r, f), and those of the groups of sizes (g,), which are the same at each call.
 
         The first call may say of how many standard errors the radius will be.
@@ -46,15 +46,15 @@ class TorchGroupSums:
             by_group = self.sums[:, : len(sizes)] / beside(self.sums, sizes[:, None])
             mean = self.sums.sum(dim=1).div_(float(sizes.sum()))
             spread = standard_error(by_group, sizes)
-            lengths = Lengths.of(mean, spread, by_group, sizes, factor, quantile) if factor.is_diagonal else None
-            self._means = mean, keep(TorchSaid(self.torch, by_group, spread, lengths))
+            lengths = RowNorms.of(mean, spread, by_group, sizes, factor, quantile) if factor.is_diagonal else None
+            self._means = mean, keep(TorchPseudovalues(self.torch, by_group, spread, lengths))
         return self._means
 
 
-class TorchSaid:
+class TorchPseudovalues:
     """What groups say, (r, g, f), the standard error of their mean, (r, f), and perhaps their lengths."""
 
-    def __init__(self, torch: Any, by_group: Any, spread: Any, lengths: Lengths | None = None) -> None:
+    def __init__(self, torch: Any, by_group: Any, spread: Any, lengths: RowNorms | None = None) -> None:
         self.torch = torch
         self.spread = spread
         self._lengths = lengths
@@ -80,7 +80,7 @@ class TorchSaid:
         made = self._lengths
         return () if made is None or made.length is None else (self.spread, made.squares, made.length)
 
-    def take_lengths(self, slopes: Any, factor: Factor) -> Lengths | None:
+    def take_norms(self, slopes: Any, factor: Factor) -> RowNorms | None:
         """Lengths of these slopes, where they were made ahead; nobody asks twice, so they are forgotten."""
         made, self._lengths = self._lengths, None
         return made if made is not None and made.slopes is slopes and made.factor is factor else None
@@ -98,21 +98,21 @@ class TorchSaid:
         return self.torch.from_numpy(self._fetched) if self._by_group is None else self._by_group
 
 
-def keep(said: TorchSaid) -> TorchSaid:
+def keep(pseudovalues: TorchPseudovalues) -> TorchPseudovalues:
     """Let it wait on its device, with the others that do; beyond their share of its memory the oldest are fetched."""
-    device, _ = said.bytes_on
+    device, _ = pseudovalues.bytes_on
     if device.type != "cuda":
-        return said
-    allowed = said.torch.cuda.get_device_properties(device).total_memory // SHARE
-    make_room(said, allowed)
-    return said
+        return pseudovalues
+    allowed = pseudovalues.torch.cuda.get_device_properties(device).total_memory // SHARE
+    make_room(pseudovalues, allowed)
+    return pseudovalues
 
 
-def make_room(said: TorchSaid, allowed: int) -> None:
+def make_room(pseudovalues: TorchPseudovalues, allowed: int) -> None:
     """Count the newest among those that wait, and fetch the oldest of its device until `allowed` bytes are left."""
     alive = [each for each in (reference() for reference in _waiting) if each is not None]
-    alive = [each for each in alive if each.bytes_on[1]] + [said]
-    device = said.bytes_on[0]
+    alive = [each for each in alive if each.bytes_on[1]] + [pseudovalues]
+    device = pseudovalues.bytes_on[0]
     taken = sum(size for where, size in (each.bytes_on for each in alive) if where == device)
     for each in alive[:-1]:
         where, size = each.bytes_on

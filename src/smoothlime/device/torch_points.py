@@ -13,7 +13,7 @@ from .._core.types import Array, Indices, Points
 from .._core.xp import beside
 from ..draws.designs import Chunk
 from ..draws.normals import Run
-from ..draws.rotation import Turns
+from ..draws.rotation import Rotation
 from .torch_normals import scaled_normals
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class TorchPoints:
         """Pairs, the second step of each its negative, behind the first."""
         return self.torch.stack([steps, -steps], dim=2).flatten(1, 2)
 
-    def around(self, rows: slice, steps: Any, turns: Turns | None = None) -> Any:
+    def around(self, rows: slice, steps: Any, turns: Rotation | None = None) -> Any:
         """Points (r·b·g, d) around rows, x + step, each perhaps turned, written over those of the batch before.
 
         Fresh memory for each batch would have to be fetched from the system again and again, which on a processor takes
@@ -129,7 +129,7 @@ class TorchPoints:
             self._space = x.new_empty(size)
         return self._space[:size]
 
-    def _shift(self, steps: Any, turns: Turns) -> tuple[Any, Any]:
+    def _shift(self, steps: Any, turns: Rotation) -> tuple[Any, Any]:
         """What turning adds to steps (1 or r, n, f), as a product of (r, n, k) and (r, k, f)."""
         inward, outward = (
             self.torch.from_numpy(np.ascontiguousarray(each)).to(self.model.device, self.native)

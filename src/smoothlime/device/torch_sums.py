@@ -17,7 +17,7 @@ from .._core.types import Array, Indices, Points
 from .._core.xp import beside, merge_groups, on_host, send
 from ..draws.designs import Chunk
 from ..draws.normals import Run
-from ..draws.rotation import Turns
+from ..draws.rotation import Rotation
 from ..space.neighbourhood import Factor
 from ..uncertainty.jackknife import t_quantile
 from .protocol import Totals, common_rows, first_few
@@ -61,7 +61,7 @@ def empty_sums(
     Perhaps with second moments of gradients, and with products of values and steps, that rows share or not.
     """
     # a graphics card gains nothing by it, and compiled passes are given constants anyway
-    is_as_it_is = model.is_apart or model.compiled is not None
+    is_as_it_is = model.is_asynchronous or model.compiled is not None
     if not is_as_it_is:
         model = dataclasses.replace(model, module=_constant(model))
     return TorchSums(model, rows, free, groups, moments=moments, slopes=slopes, is_shared=is_shared)
@@ -108,10 +108,10 @@ class TorchSums:
         self._values: Any = None
         self._checksum: Any = None
         self.opened: TorchBatch | None = None
-        self._pulls: list[Any] = []
+        self._cotangents: list[Any] = []
         self._waiting: list[Answer] = []
         self._outputs_waiting = 0
-        if not model.is_apart:
+        if not model.is_asynchronous:
             torch.empty(RETAINED, dtype=torch.uint8)
 
     def aim(self, weights: Array) -> None:
@@ -144,9 +144,9 @@ class TorchSums:
         return out[:, None] if out.ndim == 1 else out
 
     @property
-    def is_apart(self) -> bool:
+    def is_asynchronous(self) -> bool:
         """Whether the device works by itself."""
-        return self.model.is_apart
+        return self.model.is_asynchronous
 
     @property
     def keeps_groups(self) -> bool:
@@ -156,7 +156,7 @@ class TorchSums:
     @property
     def can_draw(self) -> bool:
         """Whether the device makes draws in float64, as the host does."""
-        return self.is_apart and self.home == self.model.device
+        return self.is_asynchronous and self.home == self.model.device
 
     def draw(self, runs: Sequence[Run], chunk: Chunk, scale: Array, *, is_paired: bool = False) -> Any:
         """Steps (s, b, g, f) on the device, one run of draws for each stream."""
@@ -170,7 +170,7 @@ class TorchSums:
         """Steps on the device."""
         return self.points.move(staged, is_paired=is_paired)
 
-    def batch(self, rows: slice, groups: slice, steps: Any, turns: Turns | None = None) -> TorchBatch:
+    def batch(self, rows: slice, groups: slice, steps: Any, turns: Rotation | None = None) -> TorchBatch:
         """Points around rows, x + step, each perhaps turned, written over those of the batch before."""
         if isinstance(steps, Halves) and (self._has_slopes or turns is not None):
             steps = self.points.paired(steps.firsts)
@@ -179,18 +179,18 @@ class TorchSums:
         place = Place(rows, groups, draws // (groups.stop - groups.start))
         return TorchBatch(self, place, points, steps if self._has_slopes else None)
 
-    def pulls(self, rows: slice, draws: int, part: slice) -> list[Any]:
+    def cotangents(self, rows: slice, draws: int, part: slice) -> list[Any]:
         """For each target, the weights (n, k) of the outputs at some of the points of rows × draws."""
         n = part.stop - part.start
-        if self._pulls and len(self._pulls[0]) >= n:
-            return [pull[:n] for pull in self._pulls]
+        if self._cotangents and len(self._cotangents[0]) >= n:
+            return [cotangent[:n] for cotangent in self._cotangents]
         is_common = len(self.weights) == 1
         weights = (self.weights if is_common else self.weights[rows]).to(self.model.device, self.model.tensor_dtype)
         made = weights.expand(n, -1, -1) if is_common else weights.repeat_interleave(draws, dim=0)[part]
-        pulls = [made[:, i].contiguous() for i in range(made.shape[1])]
+        cotangents = [made[:, i].contiguous() for i in range(made.shape[1])]
         if is_common:
-            self._pulls = pulls
-        return pulls
+            self._cotangents = cotangents
+        return cotangents
 
     def keep(self, rows: Indices) -> None:
         """Forget all other rows."""
@@ -230,10 +230,10 @@ class TorchSums:
         first = self._rows(self.first, slice(None)) if self.keeps_groups else None
         if first is not None and first.numel() >= WORTH_KEEPING:
             self._ahead = TorchGroupSums(self.torch, first)
-            mean, said = self._ahead.means(sizes, factor, float(t_quantile(len(sizes) - 1.0, 1 - miss / 2)))
+            mean, pseudovalues = self._ahead.means(sizes, factor, float(t_quantile(len(sizes) - 1.0, 1 - miss / 2)))
             self._values, self._checksum = self._value_sums(slice(None)), self._sum_of_all()
             if mean.is_cuda and mean.numel() <= WORTH_SENDING and not self._has_moments:  # else errors may be raised
-                send([self._values, self._checksum, mean, *said.wanted])
+                send([self._values, self._checksum, mean, *pseudovalues.wanted])
 
     def totals(self, rows: slice) -> Totals:
         """The sums of some rows, rows × targets: on the host, but those by group where they can stay."""

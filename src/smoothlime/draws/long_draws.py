@@ -25,7 +25,7 @@ STEPS = 16
 """In which the share grows from 0 to what it is."""
 
 
-def lengthened(z: Array, share: float = SHARE) -> tuple[Array, Array]:
+def long_draws(z: Array, share: float = SHARE) -> tuple[Array, Array]:
     """Normal draws (..., d) of which a share is made longer, and their weights (...), of mean 1.
 
     Each length goes to the quantile that it was among those of normal draws: draws that fill space evenly still do.

@@ -105,7 +105,7 @@ def quotients(values: Array, d: int) -> Array:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Turns:
+class Rotation:
     """Orthogonal maps of draws, one per row: z ↦ z + (z·inward)·outward."""
 
     inward: Any
@@ -114,7 +114,7 @@ class Turns:
     """(r, k, d)"""
 
     @classmethod
-    def onto(cls, directions: Array) -> Turns:
+    def onto(cls, directions: Array) -> Rotation:
         """The maps that take the first k axes to ± the directions (r, k, d), as products of k reflections."""
         r = len(directions)
         parts = in_parts(lambda rows: cls._onto(directions[rows]), r, min(r, threads(directions.size)))
@@ -148,11 +148,11 @@ class Turns:
         """Slopes (r, n, d) along the axes of draws, as they are along those before the turn: the map's inverse."""
         return slopes + (slopes @ self.outward.swapaxes(1, 2)) @ self.inward.swapaxes(1, 2)
 
-    def of_steps(self, factor: Factor, dtype: str) -> Turns:
+    def of_steps(self, factor: Factor, dtype: str) -> Rotation:
         """The same maps for steps Lz in place of draws z, in a model's floating type."""
         inward = factor.unwhiten(self.inward.swapaxes(1, 2)).swapaxes(1, 2)
-        return Turns(inward.astype(dtype), factor.steps(self.outward).astype(dtype))
+        return Rotation(inward.astype(dtype), factor.steps(self.outward).astype(dtype))
 
-    def rows(self, kept: Indices | slice) -> Turns:
+    def rows(self, kept: Indices | slice) -> Rotation:
         """The maps of some of the rows."""
-        return Turns(self.inward[kept], self.outward[kept])
+        return Rotation(self.inward[kept], self.outward[kept])

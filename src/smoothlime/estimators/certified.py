@@ -111,10 +111,10 @@ class CertifiedSmoothGrad:
         fixed = bounds.ball_radius(length, n, miss / 2)
         main = n - state.n_pilot
         level = log(2 / (miss / 2))
-        reach = length + np.linalg.norm(state.pilot, axis=1)
-        tilt = bounds.best_tilt(level, reach, main, state.pilot_squares)
-        adaptive = reach * level / (tilt * main)
-        adaptive += bounds.vector_tilt(tilt) * state.squares / (reach * tilt * main)
+        farthest = length + np.linalg.norm(state.pilot, axis=1)
+        tilt = bounds.best_tilt(level, farthest, main, state.pilot_squares)
+        adaptive = farthest * level / (tilt * main)
+        adaptive += bounds.vector_tilt(tilt) * state.squares / (farthest * tilt * main)
         # the bound is for the mean without the pilot; what is reported may lie a little apart from it
         apart = np.linalg.norm(estimate.values * state.std - state.pilot - state.first / main, axis=1)
         return estimate, np.minimum(fixed, adaptive + apart)

@@ -48,14 +48,16 @@ class ControlSums:
         self.with_values = np.zeros((rows, groups, controls))  # Σ ω h y
         self.products = np.zeros((rows, groups, controls, controls))  # Σ ω h hᵀ
         self.squares = np.zeros((rows, groups))  # Σ ω y²
-        self.reach = np.zeros(rows)
+        self.max_abs_change = np.zeros(rows)
 
     def keep(self, rows: Indices) -> None:
         """Forget all other rows."""
-        for name in ("slopes", "with_values", "products", "squares", "reach"):
+        for name in ("slopes", "with_values", "products", "squares", "max_abs_change"):
             setattr(self, name, getattr(self, name)[rows])
 
-    def add(self, rows: Rows, groups: slice, draws: GroupedDraws, values: Array, controls: Array, reach: Array) -> None:
+    def add(
+        self, rows: Rows, groups: slice, draws: GroupedDraws, values: Array, controls: Array, max_abs_change: Array
+    ) -> None:
         """Add half differences of the model (r, g, p), none above `reach` (r,), and of the controls (r, c, g, p)."""
         weights = draws.pair_weights
         weighted = controls * weights[:, None]
@@ -69,7 +71,7 @@ class ControlSums:
         self.with_values[rows, groups] += np.einsum("rcgp,rgp->rgc", weighted, values)
         self.products[rows, groups] += np.einsum("rcgp,rkgp->rgck", weighted, controls)
         self.squares[rows, groups] += np.einsum("rgp,rgp->rg", weights * values, values)
-        self.reach[rows] = reach
+        self.max_abs_change[rows] = max_abs_change
 
     def explained(self, slopes: Array, pairs: Array) -> Array:
         """What controls explain of Σ ω z y (r, g, d) in groups of so many pairs (g,); 0 where they are not worth it."""
@@ -82,7 +84,7 @@ class ControlSums:
 
     def left_in(self, error: Array, m: float) -> Array:
         """(r,) share of what was explained that stays in the error, given the L2 error (r,) without controls."""
-        unseen = self.reach / m  # a mean over m pairs, one of which was never drawn
+        unseen = self.max_abs_change / m  # a mean over m pairs, one of which was never drawn
         return np.clip(np.divide(unseen, error, out=np.ones_like(error), where=error > 0), LEFT_IN, 1.0)
 
     def _coefficients(self, slopes: Array, m: float) -> Array:
@@ -92,7 +94,7 @@ class ControlSums:
         left = leave_one_out(self.products[:, :g]) - controls @ controls.swapaxes(2, 3) / m
         right = leave_one_out(self.with_values[:, :g]) - np.einsum("rgcd,rgd->rgc", controls, values) / m
         noise = np.maximum(leave_one_out(self.squares[:, :g]) - (values**2).sum(axis=2) / m, 0.0) / m
-        ridge = np.divide(noise, (self.reach[:, None] / 2) ** 2, out=np.zeros_like(noise), where=noise > 0)
+        ridge = np.divide(noise, (self.max_abs_change[:, None] / 2) ** 2, out=np.zeros_like(noise), where=noise > 0)
         is_still = ridge == 0  # nothing to explain: any matrix will do, as long as it can be solved
         left += (ridge + is_still)[:, :, None, None] * np.eye(c)
         return np.asarray(np.linalg.solve(left, right[..., None])[..., 0])

@@ -14,7 +14,7 @@ from .._core.validate import check_choice
 from ..space.neighbourhood import Factor
 from ..uncertainty.jackknife import standard_error
 from .control_variates import ControlSums
-from .protocol import Batch, Estimate, GroupedDraws, Rows, carrying, in_units, middle
+from .protocol import Batch, Estimate, GroupedDraws, Rows, effective_sample_size, in_units, middle
 
 CONTROLS = ("none", "margin")
 
@@ -151,7 +151,7 @@ class Differences:
             if state.controls is None:
                 r, g, d = state.slopes.shape
                 state.controls = ControlSums(r, batch.controls.halves.shape[1], g, d)
-            state.controls.add(rows, groups, batch.draws, half, batch.controls.halves, batch.controls.reach)
+            state.controls.add(rows, groups, batch.draws, half, batch.controls.halves, batch.controls.max_abs_change)
         if not batch.draws.is_shared:
             state.add_directions(rows, groups, batch.draws)
 
@@ -185,5 +185,7 @@ class Differences:
             smoothed=nothing,
             variance=nothing,
             spread=np.sqrt(variance),
-            carriers=None if state.controls is not None else carrying(state.halves[0], state.halves[1], m),
+            effective_sample_size=None
+            if state.controls is not None
+            else effective_sample_size(state.halves[0], state.halves[1], m),
         )

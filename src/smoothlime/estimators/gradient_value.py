@@ -33,7 +33,7 @@ CHANCE = 1e-3
 """Share of calls in which chance alone may be a reason to look closer: rows may be many, and looking has its price."""
 
 
-def combined(gradients: Array, slopes: Array, outputs: int = 1) -> Array:
+def combine_gradients_with_values(gradients: Array, slopes: Array, outputs: int = 1) -> Array:
     """What each group says, (r, g, d), by its mean gradient and its mean of z·(f − F), in units and axes of draws.
 
     Rows come with their outputs: each `outputs` of them belong together.
@@ -51,22 +51,22 @@ def combined(gradients: Array, slopes: Array, outputs: int = 1) -> Array:
     return (means + (trust * weight)[:, None] * away).reshape(r, g, d)
 
 
-def are_torn(gradients: Array, slopes: Array, spread: Array) -> Flags:
+def are_inconsistent(gradients: Array, slopes: Array, spread: Array) -> Flags:
     """(r,) where values and gradients, as in `combined`, are so far apart along an axis that one of them is wrong.
 
     In units of draws no slope is larger than the model's standard deviation, `spread` (r,).
     """
     mean = (_mean(slopes) - _mean(gradients))[:, 0]
     is_large = (np.abs(mean) > LARGE * spread[:, None]) & (spread > 0)[:, None]
-    torn: Flags = np.asarray(is_large.any(axis=1))  # few rows, if any: the others need no closer look
-    if torn.any():
+    inconsistent: Flags = np.asarray(is_large.any(axis=1))  # few rows, if any: the others need no closer look
+    if inconsistent.any():
         from scipy.special import stdtrit
 
-        away = (slopes[torn] - gradients[torn])[:, None]
+        away = (slopes[inconsistent] - gradients[inconsistent])[:, None]
         distance = _distance(away, away - _mean(away))[:, 0, 0]
         by_chance = stdtrit(gradients.shape[1] - 1, 1 - CHANCE / (2 * mean.size))  # of the farthest of so many
-        torn[torn] = ((distance > max(TORN, by_chance)) & is_large[torn]).any(axis=1)
-    return torn
+        inconsistent[inconsistent] = ((distance > max(TORN, by_chance)) & is_large[inconsistent]).any(axis=1)
+    return inconsistent
 
 
 def _mean(said: Array) -> Array:

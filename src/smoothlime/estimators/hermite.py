@@ -28,7 +28,7 @@ beside a steep line held 80% on 20 features, in pairs, and 92% on 8."""
 
 
 @dataclass(frozen=True, slots=True)
-class Curves:
+class HermiteBasis:
     """Which curves are fitted, in two stages, the first of which fewer draws are enough for."""
 
     of_pairs: bool
@@ -53,7 +53,7 @@ class Curves:
         return few if n >= max(fewest, each * (few + 1)) else d
 
     @property
-    def carriers(self) -> int:
+    def effective_sample_size(self) -> int:
         """Draws, or pairs, that must carry what a line leaves of the model."""
         return PAIRS_THAT_CARRY if self.of_pairs else CARRIERS
 

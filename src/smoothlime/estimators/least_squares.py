@@ -50,7 +50,7 @@ class WeightSums:
             merge_groups(sums)
 
 
-class Beyond:
+class PilotResiduals:
     """What values are besides a line, of slopes (r, d) that were known before the first draw: who carries it.
 
     Least squares does not care for lines, and nor should the count: beside a steep one, tails do not show. Of pairs it
@@ -72,9 +72,9 @@ class Beyond:
         self.line = self.line[rows]
         self.values.keep(rows)
 
-    def carriers(self, sizes: Array) -> Array:
+    def effective_sample_size(self, sizes: Array) -> Array:
         """(r,) draws, or pairs, that carry the variance of what is left."""
-        return self.values.carriers(sizes / 2 if self.of_pairs else sizes)
+        return self.values.effective_sample_size(sizes / 2 if self.of_pairs else sizes)
 
 
 class Sums:
@@ -87,7 +87,7 @@ class Sums:
         self.total = np.zeros((copies, groups, d))
         self.gram = np.zeros((copies, groups, d, d))
         self.weights: WeightSums | None = None  # made by the first draws that carry any
-        self.beyond: Beyond | None = None  # where a line was known beforehand
+        self.pilot_residuals: PilotResiduals | None = None  # where a line was known beforehand
         self.is_shared = is_shared
 
     @property
@@ -99,16 +99,16 @@ class Sums:
         """Forget all other rows."""
         self.values.keep(rows)
         self.cross = self.cross[rows]
-        if self.beyond is not None:
-            self.beyond.keep(rows)
+        if self.pilot_residuals is not None:
+            self.pilot_residuals.keep(rows)
         if not self.is_shared:
             self.total, self.gram = self.total[rows], self.gram[rows]
         if self.weights is not None:
             self.weights.keep(rows, is_shared=self.is_shared)
 
-    def bending(self, sizes: Array) -> Array | None:
+    def residual_ess(self, sizes: Array) -> Array | None:
         """(r,) draws, or pairs, that carry what the line leaves, where there is one."""
-        return None if self.beyond is None else self.beyond.carriers(sizes)
+        return None if self.pilot_residuals is None else self.pilot_residuals.effective_sample_size(sizes)
 
     def leading(self, d: int) -> Sums:
         """The same sums for the first d terms alone."""
@@ -119,8 +119,8 @@ class Sums:
     def merge(self) -> None:
         """Make one group of each two."""
         self.values.merge()
-        if self.beyond is not None:
-            self.beyond.values.merge()
+        if self.pilot_residuals is not None:
+            self.pilot_residuals.values.merge()
         for sums in (self.cross, self.total, self.gram):
             merge_groups(sums)
         if self.weights is not None:
@@ -135,8 +135,8 @@ class Sums:
             sums.first[rows, groups] += weighted.sum(axis=2)
             sums.second[rows] += np.einsum("rgb,rgb->r", weighted, centred)
         self.cross[rows, groups] += batch.draws.times(weighted)
-        if self.beyond is not None:
-            self.beyond.add(rows, groups, batch)
+        if self.pilot_residuals is not None:
+            self.pilot_residuals.add(rows, groups, batch)
 
     def add_draws(self, rows: Rows, groups: slice, draws: GroupedDraws, weights: Array | None = None) -> None:
         """Add the products of draws among themselves, once for all rows that share them."""
@@ -215,8 +215,8 @@ def estimate(sums: Sums, sizes: Array, factor: Factor, fitted: Fitted) -> Estima
         # what the line explains of the population and what it leaves: exact for linear models at any n
         variance=(fitted.scaled**2).sum(axis=1) + residual * n / (n - 1 - len(factor.free)),
         spread=np.sqrt(variance),
-        carriers=sums.values.carriers(sizes),
-        bending=sums.bending(sizes),
+        effective_sample_size=sums.values.effective_sample_size(sizes),
+        residual_ess=sums.residual_ess(sizes),
     )
 
 
@@ -237,8 +237,8 @@ def over_neighbourhood(sums: Sums, sizes: Array, fitted: Fitted) -> Estimate:
         smoothed=sums.values.pivot + mean,  # not the intercept, which is off by what many terms follow too closely
         variance=(fitted.scaled**2).sum(axis=1) + residual * n / (n - 1 - terms),
         spread=np.sqrt(variance * n / (n - 1)),
-        carriers=sums.values.carriers(sizes),
-        bending=sums.bending(sizes),
+        effective_sample_size=sums.values.effective_sample_size(sizes),
+        residual_ess=sums.residual_ess(sizes),
     )
 
 

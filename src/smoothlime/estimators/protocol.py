@@ -94,7 +94,7 @@ class ControlBatch:
 
     halves: Array
     """(r, c, g, b/2) their half differences over pairs"""
-    reach: Array
+    max_abs_change: Array
     """(r,) the largest half difference that the model itself can show"""
 
 
@@ -128,9 +128,9 @@ class Estimate:
     """(r,) standard deviation of the model nearby: the scale of its slopes"""
     selected: Array | None = None
     """(r, d) share of the fits without one group that kept each feature; None where features are not selected"""
-    carriers: Array | None = None
+    effective_sample_size: Array | None = None
     """(r,) how many draws carry the model's variance; None where the method does not count them"""
-    bending: Array | None = None
+    residual_ess: Array | None = None
     """(r,) how many carry what is left of it besides a line that was known before; None where nobody asks"""
     slopes: Array | None = None
     """(r, g, d) what the values in each group say of the slope, in units of draws before they were turned"""
@@ -138,7 +138,7 @@ class Estimate:
     """(r,) where values and gradients are so far apart that one of them is wrong; None where nobody compares them"""
 
     @property
-    def torn(self) -> Flags:
+    def inconsistent(self) -> Flags:
         """The same, False where nobody compares them."""
         return np.broadcast_to(False, len(self.spread)) if self.is_torn is None else self.is_torn
 
@@ -251,7 +251,7 @@ class ValueSums:
         n = sizes.sum()
         return np.maximum(self.second - self.first.sum(axis=1) ** 2 / n, 0.0) / (n - 1)
 
-    def carriers(self, sizes: Array) -> Array:
+    def effective_sample_size(self, sizes: Array) -> Array:
         """(Σc²)² / Σc⁴ of c = f − mean, (r,): n for values that are all as far from it, 1 where one draw is all.
 
         A third of n for normal values. Where it is small, few draws decide, and few degrees of freedom are left.
@@ -261,7 +261,7 @@ class ValueSums:
         shift, second = self.first.sum(axis=1) / n / unit, self.second / unit / unit
         third, fourth = self.tails
         central = fourth - 4 * shift * third + 6 * shift**2 * second - 3 * n * shift**4
-        return carrying(second - n * shift**2, central, n)
+        return effective_sample_size(second - n * shift**2, central, n)
 
 
 def middle(values: Array) -> Array:
@@ -279,7 +279,7 @@ def in_units(unit: Array, rows: Rows, numbers: Array) -> Array:
     return numbers / np.where(mine > 0, mine, 1.0)[:, None, None]
 
 
-def carrying(second: Array, fourth: Array, n: float) -> Array:
+def effective_sample_size(second: Array, fourth: Array, n: float) -> Array:
     """(Σc²)² / Σc⁴, within what n numbers allow: n where they are all 0, or cannot be told from it."""
     is_there = (second > 0) & (fourth > 0)
     scaled = np.where(is_there, second, 1.0) / np.sqrt(np.where(is_there, fourth, 1.0))

@@ -74,5 +74,5 @@ class Stein:
             smoothed=state.values.mean(sizes),
             variance=variance,
             spread=np.sqrt(variance),
-            carriers=state.values.carriers(sizes),
+            effective_sample_size=state.values.effective_sample_size(sizes),
         )

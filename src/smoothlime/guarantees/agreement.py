@@ -11,10 +11,10 @@ from .._core.types import Array
 from .._core.validate import check_count, check_fraction, check_number
 from ..errors import InvalidArgument, NoGradients
 from ..estimators import GroupedDraws
-from ..explain import prepare
+from ..explain import prepare, resolve
 from ..models import Differentiable, as_asked
 from ..sampling.diagnostics import BEYOND_DOUBT, compare_row, holm
-from ..sampling.options import Settings
+from ..sampling.options import Options
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,18 +110,18 @@ def agreement(
     if not isinstance(adapted, Differentiable):
         msg = f"agreement compares gradients with predictions; a {type(model).__name__} has no gradients to compare"
         raise NoGradients(msg)
-    settings = Settings(n_samples=n, seed=seed, batch_size=batch_size)
-    job = prepare(adapted, X, settings, method="smoothgrad", sigma=sigma, design="iid")
-    d = len(job.factor.free)
+    settings = Options(n_samples=n, seed=seed, batch_size=batch_size)
+    plan = resolve(prepare(adapted, X, sigma=sigma), settings, method="smoothgrad", design="iid")
+    d = len(plan.factor.free)
     if n < d + 3:
         msg = f"n_samples={n} is too few for {d} features: least squares needs at least {d + 3} draws"
         raise InvalidArgument(msg)
-    resolved = job.resolve(target)
-    z = job.streams(np.arange(1))[0].take(n)
+    resolved = plan.resolve(target)
+    z = plan.streams(np.arange(1))[0].take(n)
     draws = GroupedDraws(z[None, None], is_shared=True)
-    found = [compare_row(job, resolved.weights[row, 0], row, draws, level, share) for row in range(len(job.rows))]
+    found = [compare_row(plan, resolved.weights[row, 0], row, draws, level, share) for row in range(len(plan.rows))]
     p_value = holm(np.array([each.p_value for each in found]))
-    names = [job.subject.feature_names[j] for j in job.factor.free]
+    names = [plan.problem.feature_names[j] for j in plan.factor.free]
     agrees = tuple(
         True
         if each.is_affirmed

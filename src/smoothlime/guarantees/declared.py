@@ -44,10 +44,10 @@ def check_same_question(
     answers = asked.of(predictions)[:, 0]
     sizes = np.einsum("rk,rk->r", np.abs(asked.weights[:, 0]), np.abs(predictions))
     share = max(SLACK, ROUNDINGS * float(np.max(model_epsilon(model))))
-    is_apart = ~(np.abs(answers - e.prediction) <= share * (sizes + known[1] - known[0]))
+    is_asynchronous = ~(np.abs(answers - e.prediction) <= share * (sizes + known[1] - known[0]))
     is_plain = not model.outputs and not any(sign in "".join(e.row_outputs) for sign in ("·", " + ", " − "))
     is_renamed = np.array([not is_plain and one != other for one, other in zip(names, e.row_outputs, strict=True)])
-    wrong = np.flatnonzero(is_apart | is_renamed)
+    wrong = np.flatnonzero(is_asynchronous | is_renamed)
     if len(wrong):
         row = int(wrong[0])
         msg = (

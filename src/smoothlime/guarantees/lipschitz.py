@@ -31,7 +31,7 @@ from .._core.validate import (
 from ..errors import InvalidArgument, WrongType
 from ..estimators.certified import standardising_factor
 from ..models import as_model
-from ..models.problem import take_up
+from ..models.problem import build_problem
 from ..models.target_check import check_target
 from ..models.targets import implied_range, stretch_of
 from ..result.explanation import Explanation
@@ -225,8 +225,9 @@ def certify(
     elif model is None:
         adapted, (rows, factor) = None, _rows_alone(X, neighbourhood)
     else:
-        subject = take_up(model, X, sigma=neighbourhood, output=None)
-        adapted, rows, factor = subject.model, subject.rows, subject.factor
+        problem = build_problem(model, X, sigma=neighbourhood, output=None)
+        problem.check_rows()
+        adapted, rows, factor = problem.model, problem.rows, problem.factor
     check_target(target, adapted)
     check_choice(units, "units", ("standardised", "raw"))
     scale = 1.0 if units == "standardised" else _isotropic(factor)

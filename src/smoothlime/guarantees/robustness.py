@@ -12,13 +12,13 @@ from .._core.types import Array
 from .._core.validate import check_choice, check_count, check_number, check_range
 from ..errors import InvalidArgument
 from ..estimators import Estimator
-from ..explain import prepare
+from ..explain import prepare, resolve
 from ..models import Model, model_epsilon
-from ..models.problem import take_up
+from ..models.problem import build_problem
 from ..models.targets import implied_range, stretch_of
 from ..result.explanation import Explanation
 from ..sampling.loop import run
-from ..sampling.options import Settings
+from ..sampling.options import Options
 from .declared import check_outputs, check_slopes, is_certifiable
 from .lipschitz import certify
 
@@ -95,12 +95,13 @@ def robustness(
     >>> bool(abs(found.mean - found.population) < 1e-9)
     True
     """
-    settings = Settings(n_samples=n_samples, draws=draws, seed=seed, batch_size=batch_size)
-    subject = take_up(model, X, sigma=sigma, output=None)
-    rows, factor, adapted = subject.rows, subject.factor, subject.model
+    settings = Options(n_samples=n_samples, draws=draws, seed=seed, batch_size=batch_size)
+    problem = build_problem(model, X, sigma=sigma, output=None)
+    problem.check_rows()
+    rows, factor, adapted = problem.rows, problem.factor, problem.model
     # by position: neighbours come as an array, which has no names
     held = np.setdiff1d(np.arange(rows.shape[1]), factor.free)
-    around = dataclasses.replace(subject.neighbourhood, fixed=tuple(held.tolist()))
+    around = dataclasses.replace(problem.neighbourhood, fixed=tuple(held.tolist()))
     check_choice(units, "units", ("standardised", "raw"))
     if norm not in (1, 2):
         msg = f"norm must be 1 or 2; got {norm!r}"
@@ -115,13 +116,12 @@ def robustness(
     steps[:, :, factor.free] = width * (factor.steps(z) if units == "standardised" else z)
     everyone = np.concatenate([rows[:, None], rows[:, None] + steps], axis=1).reshape(-1, d)
 
-    def explained(settings: Settings) -> Explanation:
+    def explained(settings: Options) -> Explanation:
         # draws that are turned to each row would not be shared
-        job = prepare(
-            adapted, everyone, settings, method=method, sigma=around, target=target, design=design, may_turn=False
-        )
+        problem = prepare(adapted, everyone, sigma=around)
+        plan = resolve(problem, settings, method=method, target=target, design=design, may_turn=False)
         # across a decision boundary "predicted" would be another output, whose slopes are no neighbours
-        (e,) = run(job, job.resolve(target).held(k + 1), progress)
+        (e,) = run(plan, plan.resolve(target).held(k + 1), progress)
         return e
 
     def largest(e: Explanation) -> Array:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .._core.types import Array, Points
+from .._core.warn import warn
 from ..errors import ModelError, NotDeterministic, SmallerBatches, SmoothlimeError
 from .protocol import GradientBatch, Model, changed_width, is_out_of_memory, model_epsilon, wrong_shape
 
@@ -76,10 +76,10 @@ class Evaluation:
 
         Nor one that still writes into its points now: those that were seen to are given copies by now, or all along.
         """
-        is_apart = getattr(self.model, "is_apart", False)  # it has points of its own, on its device
-        given = points if is_apart else points.copy()
+        is_asynchronous = getattr(self.model, "is_asynchronous", False)  # it has points of its own, on its device
+        given = points if is_asynchronous else points.copy()
         again = self.values(given, where)
-        if self._is_tidy and not is_apart and not np.array_equal(given, points, equal_nan=True):
+        if self._is_tidy and not is_asynchronous and not np.array_equal(given, points, equal_nan=True):
             msg = (
                 "the model writes into its input unseen (through x.data?), so its gradients would not be those of its"
                 " outputs. Let it work on a copy: x = x.clone()"
@@ -87,13 +87,13 @@ class Evaluation:
             raise ModelError(msg)
         self.check_same(values, again, where)
 
-    def check_independent(self, points: Points, values: Array, companions: Points, where: Where) -> int:
+    def check_independent(self, points: Points, values: Array, probe_points: Points, where: Where) -> int:
         """Ask for the first point beside companions (c, d): an answer that depends on a batch is not one of the point.
 
         How many points were asked. In other company the last digits of an answer may change, in few digits all but the
         first. Complaints about companions wait until a draw leads there.
         """
-        given = np.concatenate([points[:1], companions])
+        given = np.concatenate([points[:1], probe_points])
         try:
             again = self.values(given, where)
         except ModelError:
@@ -140,7 +140,7 @@ class Evaluation:
     @property
     def _is_tidy(self) -> bool:
         """Whether the model is known neither to write into its points nor to use one array for all its answers."""
-        return bool(getattr(self.model, "is_tidy", False))
+        return bool(getattr(self.model, "is_pure", False))
 
     def _given(self, points: Points) -> Points:
         return points if self._is_tidy else points.copy()
@@ -180,7 +180,7 @@ class Evaluation:
             start = part.stop
         if self.batch_size < size_before:
             msg = f"the model ran out of memory; going on with batches of {self.batch_size} points"
-            warnings.warn(msg, SmallerBatches, stacklevel=2)
+            warn(msg, SmallerBatches)
         return answers
 
     def _halve(self, err: BaseException) -> None:

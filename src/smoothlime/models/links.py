@@ -17,7 +17,7 @@ def probabilities(margins: Array) -> Array:
     return np.concatenate([expit(-margins), expit(margins)], axis=-1)
 
 
-def pull(margins: Array, weights: Array) -> Array:
+def cotangent(margins: Array, weights: Array) -> Array:
     """Gradient of Σ_k weight_k·p_k in the margins, for margins (..., m) and weights (..., k); of length 1, or 0.
 
     The length says nothing that a fitted coefficient would not say better, and is tiny where a class is near certain.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 from .._core.types import Array
 from .._core.validate import check_finite, check_names, check_rows
+from .._core.warn import warn
 from ..errors import CategoriesPerturbed, InvalidArgument, WrongType
 from ..space.neighbourhood import Factor, Neighbourhood
 from ..space.tables import Table, agreed_columns, as_table, check_numbered
@@ -19,7 +19,7 @@ from .protocol import FunctionModel
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Subject:
+class Problem:
     """What is explained, checked and in one shape."""
 
     model: Model
@@ -32,18 +32,25 @@ class Subject:
     factor: Factor
     backend: str
     """Library of the data frame that the rows came in, or none"""
+    kind: str
+    """Type of the model as it was given, for messages"""
+
+    def check_rows(self) -> None:
+        """Refuse gaps in what is perturbed, and say which perturbed features are categories to the model."""
+        check_finite(self.x, self.factor.free, self.feature_names)
+        model = self.model.model if isinstance(self.model, TableModel) else self.model
+        _warn_of_categories(model, self.factor, self.feature_names)
 
 
-def take_up(
+def build_problem(
     model: Any,
     X: Any,
     *,
     sigma: Any = 1.0,
     background: Any = None,
     output: str | None = "probability",
-    finite: bool = True,
-) -> Subject:
-    """Adapt the model, read the rows, settle names and neighbourhood; gaps in what is perturbed are refused."""
+) -> Problem:
+    """Adapt the model, read the rows, settle names and neighbourhood; rows may have gaps: see `Problem.check_rows`."""
     table, x = _read(X)
     adapted = as_asked(model, output)
     if table is not None and isinstance(adapted, FunctionModel) and not isinstance(model, Model):
@@ -56,16 +63,15 @@ def take_up(
     if table is not None:
         neighbourhood = neighbourhood.holding(table.not_numeric, names)
     factor = neighbourhood.factor(x.shape[1], names)
-    if finite:
-        check_finite(x, factor.free, names)
-        _warn_of_categories(adapted, factor, names)
     if table is None or not (table.not_numeric or getattr(adapted, "wants_table", False)):
         if table is None and getattr(adapted, "takes", "") == "table":
             msg = f"the model takes tables, but X is a {type(X).__name__}; give the rows as a data frame"
             raise WrongType(msg)
-        return Subject(adapted, x, x, names, neighbourhood, factor, table.backend if table else "")
+        return Problem(
+            adapted, x, x, names, neighbourhood, factor, table.backend if table else "", type(model).__name__
+        )
     seen = TableModel.around(adapted, table, factor.free)
-    return Subject(seen, table.coded(factor.free), x, names, neighbourhood, factor, table.backend)
+    return Problem(seen, table.coded(factor.free), x, names, neighbourhood, factor, table.backend, type(model).__name__)
 
 
 def _read(X: Any) -> tuple[Table | None, Array]:
@@ -94,7 +100,7 @@ def _warn_of_categories(model: Model, factor: Factor, names: tuple[str, ...]) ->
             f"{listed} {are} to the {type(model.estimator).__name__}, but perturbed like numbers, so that slopes mean"
             f" little; list {them} in fixed: Neighbourhood(..., fixed=[{listed}])"
         )
-        warnings.warn(msg, CategoriesPerturbed, stacklevel=5)
+        warn(msg, CategoriesPerturbed)
 
 
 def choose_neighbourhood(sigma: Any, background: Any, names: tuple[str, ...] | None, d: int) -> Neighbourhood:

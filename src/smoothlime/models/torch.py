@@ -67,7 +67,7 @@ class TorchModel:
     habits: set[str] = field(default_factory=set, compare=False)
     """WRITES once the module was seen to write into its input: only running it can tell"""
 
-    is_tidy: ClassVar[bool] = True
+    is_pure: ClassVar[bool] = True
     device_sums: ClassVar[str] = "torch_sums"
     """File of `device` that adds up its gradients where they are"""
 
@@ -88,10 +88,10 @@ class TorchModel:
     @property
     def made(self) -> int:
         """Numbers made of each point that share `batch_bytes` with it."""
-        return 0 if self.is_apart else self.units
+        return 0 if self.is_asynchronous else self.units
 
     @property
-    def is_apart(self) -> bool:
+    def is_asynchronous(self) -> bool:
         """Whether the device works by itself, while the host does something else."""
         return bool(self.device.type != "cpu")
 

@@ -15,11 +15,11 @@ import numpy as np
 from .._core.types import Array
 from ..draws.designs import DESIGNS
 from ..estimators import SmoothGrad
-from ..explain import prepare
+from ..explain import prepare, resolve
 from ..models import Model
 from ..sampling.defaults import choose_design
 from ..sampling.loop import trace
-from ..sampling.options import Settings
+from ..sampling.options import Options
 from ..uncertainty.jackknife import t_quantile
 
 Protocol = Literal["paper", "ours"]
@@ -77,12 +77,11 @@ def slopes(
 ) -> tuple[tuple[int, ...], Array]:
     """Numbers of draws used, in whole blocks of the design, and slopes (c, r, d) at each."""
     is_theirs = protocol == "paper"
-    settings = Settings(n_samples=draws[-1], draws="independent" if is_theirs else "shared", seed=seed)
-    job = prepare(
-        model, rows, settings, method=method, sigma=sigma, design="iid" if is_theirs else design, may_turn=False
-    )
-    counts = tuple(sorted({DESIGNS[job.design.name].whole(n, rows.shape[1]) for n in draws}))
-    return counts, trace(job, job.resolve(target), counts, False)
+    settings = Options(n_samples=draws[-1], draws="independent" if is_theirs else "shared", seed=seed)
+    problem = prepare(model, rows, sigma=sigma)
+    plan = resolve(problem, settings, method=method, design="iid" if is_theirs else design, may_turn=False)
+    counts = tuple(sorted({DESIGNS[plan.design.name].whole(n, rows.shape[1]) for n in draws}))
+    return counts, trace(plan, plan.resolve(target), counts, False)
 
 
 def fewest_draws(d: int) -> int:

@@ -13,7 +13,6 @@ import os
 import sys
 import tempfile
 import urllib.request
-import warnings
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from .._core.progress import Progress
+from .._core.warn import warn
 from ..errors import DataUnavailable, NotKept, UnreadableFile
 
 FOLDER_VARIABLE = "SMOOTHLIME_DATA"
@@ -177,7 +177,7 @@ def _keep(content: bytes, path: Path) -> None:
             f"{path.name} was downloaded but cannot be kept as {path}: {err}."
             f" It will be downloaded again next time, unless {FOLDER_VARIABLE} names a folder that has it"
         )
-        warnings.warn(msg, NotKept, stacklevel=3)
+        warn(msg, NotKept)
 
 
 def _how_to_get(source: Source, folder: str | None, cache: Path, err: Exception) -> str:

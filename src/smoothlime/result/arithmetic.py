@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from typing import Any
 
 import numpy as np
 
 from .._core.types import Array
 from .._core.validate import as_float
+from .._core.warn import warn
 from ..errors import ErrorsAdded, IncompatibleExplanations, InvalidArgument, WrongType
 from ..uncertainty.groups import Groups
 from ..uncertainty.jackknife import t_quantile
@@ -39,7 +39,7 @@ def combine(one: Explanation, sign: float, other: Explanation) -> Explanation:
             "these explanations come from different draws; their errors are added, not combined."
             f" Explain both with {how} seed and n_samples to combine them exactly"
         )
-        warnings.warn(msg, ErrorsAdded, stacklevel=3)
+        warn(msg, ErrorsAdded)
     word = "−" if sign < 0 else "+"
     same_rows = np.array_equal(one.x, other.x, equal_nan=True)  # NaN: cells that are no numbers
     return dataclasses.replace(

@@ -14,9 +14,9 @@ import numpy as np
 from .._core.types import Array, Flags, Indices, Points
 from .._core.validate import check_fraction, check_position
 from ..draws.designs import DESIGNS
-from ..draws.long_draws import SHARE, lengthened
+from ..draws.long_draws import SHARE, long_draws
 from ..draws.normals import GENERATOR
-from ..draws.rotation import Turns
+from ..draws.rotation import Rotation
 from ..errors import InvalidArgument
 from ..space.neighbourhood import Factor, Neighbourhood
 from ..uncertainty.groups import Groups
@@ -198,10 +198,10 @@ class Explanation:
         key = None if keys is None else int(keys[row])
         z = DESIGNS[self.design].stream(len(factor.free), self.seed, key).take(int(self.n_samples[row]))
         if self.provenance.longer:
-            z, _ = lengthened(z)
+            z, _ = long_draws(z)
         steps = factor.steps(z)[None].astype(self.provenance.dtype)
         if self.directions is not None:
-            turns = Turns.onto(self.directions[row : row + 1]).of_steps(factor, self.provenance.dtype)
+            turns = Rotation.onto(self.directions[row : row + 1]).of_steps(factor, self.provenance.dtype)
             steps = turns.of(steps)
         return around(self.x[row : row + 1], factor.free, steps, self.provenance.dtype)[0].astype(float)
 

@@ -23,7 +23,7 @@ from ..models import Evaluation
 from .device_loop import draw_first, empty_sums
 
 if TYPE_CHECKING:
-    from .plan import Job
+    from .plan import Plan
 
 WORTH_OPENING = 2**22
 """Numbers in the first batch from which on a device is kept busy for longer than the host takes to go on."""
@@ -48,7 +48,7 @@ class AtRows(Protocol):
         ...
 
     @property
-    def company(self) -> int:
+    def probe_points(self) -> int:
         """Points that were asked to see whether the first row's answer depends on others."""
         ...
 
@@ -70,7 +70,7 @@ class Asked:
     values: Array
     is_repeated: bool = False
     opened: None = None
-    company: int = 0
+    probe_points: int = 0
 
     @property
     def width(self) -> int:
@@ -97,7 +97,7 @@ class Behind:
     _answers: list[Any] = field(default_factory=list, init=False)
     """Up to two, (1, k), on the device"""
     _is_compared: bool = field(default=False, init=False)
-    company: int = field(default=0, init=False)
+    probe_points: int = field(default=0, init=False)
 
     @property
     def opened(self) -> GradientSums | None:
@@ -137,48 +137,50 @@ class Behind:
         return self.evaluation.checked(on_host(self._answers[which]), 1, row_name)
 
 
-def ask_at_rows(job: Job, *, may_open: bool) -> AtRows:
+def ask_at_rows(plan: Plan, *, may_open: bool) -> AtRows:
     """Ask for f(x): behind the draws, where that is possible and worthwhile, and else at once."""
-    is_apart = getattr(job.evaluation.model, "is_apart", False) and job.needs_only_sums
-    points = job.rows.astype(job.dtype)
-    may_open &= is_apart and len(points) == 1 and not job.design.is_aligned
-    behind = _open(job, points) if may_open else None
+    is_asynchronous = getattr(plan.evaluation.model, "is_asynchronous", False) and plan.needs_only_sums
+    points = plan.rows.astype(plan.dtype)
+    may_open &= is_asynchronous and len(points) == 1 and not plan.design.is_aligned
+    behind = _open(plan, points) if may_open else None
     if behind is not None:
         return behind
-    given = points if is_apart else points.copy()  # a model may write into it
-    asked = Asked(job.evaluation, points, job.evaluation.check_size(job.evaluation.values(given, row_name)))
-    if not is_apart:
+    given = points if is_asynchronous else points.copy()  # a model may write into it
+    asked = Asked(plan.evaluation, points, plan.evaluation.check_size(plan.evaluation.values(given, row_name)))
+    if not is_asynchronous:
         asked.ask_again()
-        asked.company = job.evaluation.check_independent(points, asked.values, _companions(job, points), row_name)
+        asked.probe_points = plan.evaluation.check_independent(
+            points, asked.values, _probe_points(plan, points), row_name
+        )
     return asked
 
 
-def _companions(job: Job, points: Points) -> Points:
+def _probe_points(plan: Plan, points: Points) -> Points:
     """Two points around the first one: on either side of it, so that ranks change, but no mirror images."""
-    one, other = spare_draws(2, len(job.factor.free), job.seed, None)
-    companions = points[:1].repeat(2, axis=0)
-    companions[:, job.factor.free] += job.steps(np.stack([one, -np.copysign(other, one)]))
-    return companions
+    one, other = spare_draws(2, len(plan.factor.free), plan.seed, None)
+    probe_points = points[:1].repeat(2, axis=0)
+    probe_points[:, plan.factor.free] += plan.steps(np.stack([one, -np.copysign(other, one)]))
+    return probe_points
 
 
-def _open(job: Job, points: Points) -> Behind | None:
+def _open(plan: Plan, points: Points) -> Behind | None:
     """The first batch under way, or None where it is too small, or anything is wrong with it.
 
     Then x is asked for first, and if the model still complains, it does so about x.
     """
-    n = job.stopping.looks[0]
-    chunk = next(job.layout(n).chunks(0, n, job.evaluation.batch_size))
-    if chunk.n > job.evaluation.batch_size or chunk.n * points.shape[1] < WORTH_OPENING:
+    n = plan.stopping.looks[0]
+    chunk = next(plan.layout(n).chunks(0, n, plan.evaluation.batch_size))
+    if chunk.n > plan.evaluation.batch_size or chunk.n * points.shape[1] < WORTH_OPENING:
         return None
     try:
-        sums = empty_sums(job, points)
-        steps = draw_first(sums, job.factor, chunk, job.streams(np.arange(1)))
+        sums = empty_sums(plan, points)
+        steps = draw_first(sums, plan.factor, chunk, plan.streams(np.arange(1)))
         if steps is None:
             return None
-        job.evaluation.width = sums.open(chunk.groups, steps)
+        plan.evaluation.width = sums.open(chunk.groups, steps)
     except Exception:
         return None
-    return Behind(job.evaluation, sums, job.evaluation.width)
+    return Behind(plan.evaluation, sums, plan.evaluation.width)
 
 
 def row_name(position: int) -> str:

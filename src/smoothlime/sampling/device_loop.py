@@ -23,8 +23,8 @@ from ..models import Evaluation
 from ..space.neighbourhood import Factor
 
 if TYPE_CHECKING:
-    from .plan import Job
-    from .sampler import Source
+    from .plan import Plan
+    from .sampler import Sampler
 
 Item = TypeVar("Item")
 
@@ -78,14 +78,14 @@ class Work:
     """Of draws, where the device makes them"""
 
 
-def empty_sums(job: Job, rows: Points) -> GradientSums:
+def empty_sums(plan: Plan, rows: Points) -> GradientSums:
     """Sums of gradients around rows (r, d), kept by the model of a job."""
-    make = sums_for(job.evaluation.model)
+    make = sums_for(plan.evaluation.model)
     assert make is not None
     # second moments are a floor for the errors of nets, and of no other design
     return make(
-        rows, job.factor.free, job.groups,
-        moments=job.design.is_net, slopes=job.combines_values, is_shared=job.is_shared,
+        rows, plan.factor.free, plan.groups,
+        moments=plan.design.is_net, slopes=plan.combines_values, is_shared=plan.is_shared,
     )  # fmt: skip
 
 
@@ -101,17 +101,17 @@ def add_draws(
     state: Summed,
     evaluation: Evaluation,
     chunks: Sequence[Chunk],
-    source: Source,
+    sampler: Sampler,
     rows: int,
     watch: Progress,
 ) -> None:
     """Add chunks of draws to the sums of all rows: the loop over chunks and, inside, over blocks of rows."""
-    sums, turns = state.sums, source.step_turns
-    is_paired, is_shared = source.streams[0].is_paired, source.job.is_shared
-    made = _make(state, evaluation, chunks, source.streams, rows, is_shared=is_shared)
+    sums, turns = state.sums, sampler.step_turns
+    is_paired, is_shared = sampler.streams[0].is_paired, sampler.plan.is_shared
+    made = _make(state, evaluation, chunks, sampler.streams, rows, is_shared=is_shared)
     are_many = len(chunks) > 1 or (bool(chunks) and not is_shared)
-    is_made_here = are_many and not _is_drawn_there(sums, state.factor, chunks[0], source.streams[:1])
-    with closing(ahead(made) if sums.is_apart and is_made_here else made) as works:
+    is_made_here = are_many and not _is_drawn_there(sums, state.factor, chunks[0], sampler.streams[:1])
+    with closing(ahead(made) if sums.is_asynchronous and is_made_here else made) as works:
         for work in works:
             opened, sums.opened = sums.opened, None
             if opened is not None:  # it is under way, around all rows

@@ -17,7 +17,7 @@ from ..draws.designs import DESIGNS
 from ..estimators import GroupedDraws
 from ..space.neighbourhood import Factor
 from ..uncertainty.stopping import BELIEVED_CONSTANT
-from .plan import Job, evaluate_outputs
+from .plan import Plan, evaluate_outputs
 
 HOTELLING_FROM = 200
 """Draws from which Hotelling's test keeps its level, at five or more draws per feature."""
@@ -47,40 +47,40 @@ ANY_AMOUNT = 1 / ROUNDING
 """Relative difference that stands for one that nothing rules out."""
 
 
-def disagreement(job: Job, weights: Array, row: int) -> str:
+def disagreement(plan: Plan, weights: Array, row: int) -> str:
     """What is wrong with the gradients around a row, of outputs by weights (k,), if that is beyond doubt; else nothing.
 
     Asked where something seems to be wrong with them: by independent draws, not by the aligned ones that showed it.
     """
-    z = _settling_draws(job, MADE_SURE)
-    found = compare_row(job, weights, row, GroupedDraws(z[None, None], is_shared=True), ANY_LEVEL, MARGIN)
+    z = _settling_draws(plan, MADE_SURE)
+    found = compare_row(plan, weights, row, GroupedDraws(z[None, None], is_shared=True), ANY_LEVEL, MARGIN)
     return found.diagnosis if found.p_value <= BEYOND_DOUBT and found.relative > MARGIN else ""
 
 
-def contradiction(job: Job, weights: Array, row: int, slopes: Array, radius: float, n: int) -> str:
+def contradiction(plan: Plan, weights: Array, row: int, slopes: Array, radius: float, n: int) -> str:
     """What is wrong with gradients whose mean, slopes (f,), is certified within a radius, and is not; or nothing.
 
     C-LIME, from n draws or more, knows the slopes to within its noise; where that is too far from the mean gradient
     for both to be right, the gradients are not the model's. The draws may be those behind the mean gradient: what each
     of the two may be off by is added up, whatever they have to do with each other.
     """
-    z = _settling_draws(job, n)
-    outputs, gradients = evaluate_outputs(job, weights, row, GroupedDraws(z[None, None], is_shared=True))
+    z = _settling_draws(plan, n)
+    outputs, gradients = evaluate_outputs(plan, weights, row, GroupedDraws(z[None, None], is_shared=True))
     values = outputs @ weights
-    to_features = _standardise(job.factor)
-    per_draw, pulls, _ = paired_differences(z, values, job.factor.whiten(gradients))
+    to_features = _standardise(plan.factor)
+    per_draw, pulls, _ = paired_differences(z, values, plan.factor.whiten(gradients))
     by_values, pulls = per_draw @ to_features, pulls @ to_features
     scatter = np.maximum(np.linalg.eigvalsh(pulls.T @ pulls), 0.0)
     noise = (np.sqrt(scatter.sum()) + DEVIATIONS * np.sqrt(scatter[-1])) / len(z)
     if np.linalg.norm(slopes - by_values) <= radius + noise:
         return ""
-    return diagnose(values, gradients, by_values, slopes, outputs, z, job, weights, _error_of(pulls))
+    return diagnose(values, gradients, by_values, slopes, outputs, z, plan, weights, _error_of(pulls))
 
 
-def _settling_draws(job: Job, n: int) -> Array:
+def _settling_draws(plan: Plan, n: int) -> Array:
     """Independent draws (n, d), or more where features are many."""
-    d = len(job.factor.free)
-    return DESIGNS["iid"].stream(d, job.seed, None).take(max(n, PER_FEATURE * d))
+    d = len(plan.factor.free)
+    return DESIGNS["iid"].stream(d, plan.seed, None).take(max(n, PER_FEATURE * d))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,14 +97,14 @@ class Comparison:
     diagnosis: str
 
 
-def compare_row(job: Job, weights: Array, row: int, draws: GroupedDraws, alpha: float, margin: float) -> Comparison:
+def compare_row(plan: Plan, weights: Array, row: int, draws: GroupedDraws, alpha: float, margin: float) -> Comparison:
     """The paired test around one row; slopes are standardised."""
-    outputs, gradients = evaluate_outputs(job, weights, row, draws)
+    outputs, gradients = evaluate_outputs(plan, weights, row, draws)
     values = outputs @ weights
     z = draws.z[0, 0]
     n, d = z.shape
-    slopes, pulls, differences = paired_differences(z, values, job.factor.whiten(gradients))
-    to_features = _standardise(job.factor)
+    slopes, pulls, differences = paired_differences(z, values, plan.factor.whiten(gradients))
+    to_features = _standardise(plan.factor)
     slopes, pulls, differences = slopes @ to_features, pulls @ to_features, differences @ to_features
     mean = differences.mean(axis=0)
     size = max(float(np.linalg.norm(slopes)), np.finfo(float).tiny)
@@ -116,7 +116,7 @@ def compare_row(job: Job, weights: Array, row: int, draws: GroupedDraws, alpha: 
     if n < BELIEVED_CONSTANT and not np.ptp(values) and not gradients.any():
         # nothing was seen to differ, nor to agree: what the model does may lie where no draw fell
         return Comparison(1.0, False, False, 0.0, 0.0, ANY_AMOUNT, np.zeros(d, dtype=bool), "")
-    scale = max(size, float(np.abs(gradients * job.factor.std).max()))
+    scale = max(size, float(np.abs(gradients * plan.factor.std).max()))
     if distance <= ROUNDING * scale and noise <= ROUNDING * scale:
         return Comparison(1.0, True, False, distance, distance / size, distance / size, np.zeros(d, dtype=bool), "")
     strength = 1 / _heaviness(centred @ mean, n)
@@ -137,7 +137,7 @@ def compare_row(job: Job, weights: Array, row: int, draws: GroupedDraws, alpha: 
         relative=distance / size,
         within=within,
         differs=by_feature <= alpha,
-        diagnosis=diagnose(values, gradients, slopes, mean + slopes, outputs, z, job, weights, _error_of(pulls)),
+        diagnosis=diagnose(values, gradients, slopes, mean + slopes, outputs, z, plan, weights, _error_of(pulls)),
     )
 
 
@@ -168,7 +168,7 @@ def diagnose(
     by_gradients: Array,
     outputs: Array,
     z: Array,
-    job: Job,
+    plan: Plan,
     weights: Array,
     noise: Array,
 ) -> str:
@@ -182,16 +182,16 @@ def diagnose(
         if distinct <= len(values) / 10:
             return "the output is piecewise constant, so its gradients are zero"
         return "the gradients are zero although the output varies: the graph is detached from the input"
-    is_worked_out = sums_for(job.evaluation.model) is not None  # by torch, which knows its outputs
-    other = None if is_worked_out else _other_output(by_gradients, outputs, z, job, weights)
+    is_worked_out = sums_for(plan.evaluation.model) is not None  # by torch, which knows its outputs
+    other = None if is_worked_out else _other_output(by_gradients, outputs, z, plan, weights)
     if other:
         return f"the gradients are those of output {other!r}: a wrong target"
     is_missed = is_zero & (np.abs(slopes) > np.maximum(0.05 * np.linalg.norm(slopes), 4 * noise))
     if is_missed.any():
-        names = [job.subject.feature_names[job.factor.free[j]] for j in np.flatnonzero(is_missed)]
+        names = [plan.problem.feature_names[plan.factor.free[j]] for j in np.flatnonzero(is_missed)]
         listed = ", ".join(map(repr, names[:3]))
         return f"the gradient of {listed} is zero although the output follows it: it jumps there, or is detached"
-    left = float(np.var(values - z @ _per_draw(slopes, job.factor)))
+    left = float(np.var(values - z @ _per_draw(slopes, plan.factor)))
     if left < 0.01 * float(np.var(values)):
         return "the gradients are not those of this output, which is nearly linear here"
     size = float(np.linalg.norm(slopes))
@@ -208,10 +208,10 @@ def _error_of(pulls: Array) -> Array:
     return np.asarray(pulls.std(axis=0) / np.sqrt(len(pulls)))
 
 
-def _other_output(by_gradients: Array, outputs: Array, z: Array, job: Job, weights: Array) -> str | None:
+def _other_output(by_gradients: Array, outputs: Array, z: Array, plan: Plan, weights: Array) -> str | None:
     """Name of another output whose slopes the gradients match within a tenth."""
-    to_features = _standardise(job.factor)
-    for j, name in enumerate(job.outputs):
+    to_features = _standardise(plan.factor)
+    for j, name in enumerate(plan.outputs):
         if weights[j] and np.count_nonzero(weights) == 1:
             continue
         slopes, _, _ = paired_differences(z, outputs[:, j], np.zeros_like(z))

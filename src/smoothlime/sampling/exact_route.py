@@ -14,7 +14,7 @@ from ..errors import InvalidArgument, NoClosedForm
 from ..exact import ClosedForm, Exact, Smoothed, find_closed_form
 from ..models import Evaluation, Target, resolve_target
 from ..models.evaluation import automatic_batch_size
-from ..models.problem import Subject, take_up
+from ..models.problem import Problem
 from ..models.targets import output_names
 from ..result.explanation import Explanation, Provenance, columns
 
@@ -34,15 +34,15 @@ PROBED_ROWS, PROBES = 8, 32
 """Points around some rows at which what was read is compared with what the model answers."""
 
 
-class Exactly:
+class ExactRoute:
     """A model whose closed form is known, around some rows; nothing is drawn."""
 
-    def __init__(self, subject: Subject, form: ClosedForm, predictions: Array, evaluations: int) -> None:
-        self.subject = subject
+    def __init__(self, problem: Problem, form: ClosedForm, predictions: Array, evaluations: int) -> None:
+        self.problem = problem
         self.form = form
         self.predictions = predictions
         self.evaluations = evaluations
-        self.outputs = output_names(subject.model.outputs, predictions.shape[1])
+        self.outputs = output_names(problem.model.outputs, predictions.shape[1])
 
     def resolve(self, target: Any) -> Target:
         """What is asked for of each row."""
@@ -62,7 +62,7 @@ class Exactly:
         for start in range(0, len(weights), BLOCK):
             part = slice(start, start + BLOCK)
             with np.errstate(over="ignore", invalid="ignore"):  # said below, in our own words
-                parts.append(self.form.smooth(self.subject.x[part], self.subject.factor, weights[part]))
+                parts.append(self.form.smooth(self.problem.x[part], self.problem.factor, weights[part]))
             watch.advance(len(parts[-1].mean))
             if not np.isfinite(parts[-1].slopes).all():
                 msg = "the smoothed model is too large for a number; lower sigma"
@@ -71,11 +71,11 @@ class Exactly:
         return Smoothed(**{name: np.concatenate([getattr(each, name) for each in parts]) for name in names})
 
     def _explain(self, found: Smoothed, target: Target, i: int, prediction: Array, confidence: float) -> Explanation:
-        subject, factor = self.subject, self.subject.factor
-        r, d = subject.x.shape
+        problem, factor = self.problem, self.problem.factor
+        r, d = problem.x.shape
         none = np.zeros(r, dtype=np.intp)
         return Explanation(
-            x=subject.x,
+            x=problem.x,
             values=columns(found.slopes, factor.free, d),
             standard_error=columns(np.zeros_like(found.slopes), factor.free, d),
             prediction=prediction,
@@ -86,10 +86,10 @@ class Exactly:
             n_samples=none,
             n_evaluations=none + self.evaluations,
             degrees_of_freedom=np.full(r, np.inf),
-            feature_names=subject.feature_names,
+            feature_names=problem.feature_names,
             output_name=target.names[i],
             row_outputs=tuple(names[i] for names in target.row_names),
-            neighbourhood=subject.neighbourhood,
+            neighbourhood=problem.neighbourhood,
             provenance=Provenance(
                 method=Exact(),
                 design="none",
@@ -102,39 +102,38 @@ class Exactly:
                 dtype="float64",
                 batch_size=1,
                 versions=versions(),
-                backend=subject.backend,
+                backend=problem.backend,
             ),
         )
 
 
-def find_exactly(model: Any, X: Any, *, sigma: Any, background: Any, output: str, is_asked_for: bool) -> Exactly | None:
+def find_exact_route(problem: Problem, *, is_asked_for: bool) -> ExactRoute | None:
     """The closed form around the rows, if the model has one; where it was asked for by name, an error says why not."""
-    subject = take_up(model, X, sigma=sigma, background=background, output=output, finite=False)
-    form, why_not = find_closed_form(subject.model, subject.factor)
+    form, why_not = find_closed_form(problem.model, problem.factor)
     if form is not None and not form.takes_gaps:
-        check_finite(subject.x, subject.factor.free, subject.feature_names)
+        check_finite(problem.x, problem.factor.free, problem.feature_names)
     if form is None:
         if not is_asked_for:
             return None
         msg = f"method='exact' needs a closed form: {why_not}. Methods 'clime' and 'differences' only ask the model"
         raise NoClosedForm(msg)
-    evaluation = Evaluation(subject.model, automatic_batch_size(subject.rows.shape[1], np.dtype(np.float64)))
-    predictions = evaluation.values(subject.rows, lambda row: f"row {row}")
-    rows, x = probes(subject)
+    evaluation = Evaluation(problem.model, automatic_batch_size(problem.rows.shape[1], np.dtype(np.float64)))
+    predictions = evaluation.values(problem.rows, lambda row: f"row {row}")
+    rows, x = probes(problem)
     answers = evaluation.values(rows, lambda _: "a point near the rows")
-    why_not = _misread(form, subject.x, predictions, x, answers)
+    why_not = _misread(form, problem.x, predictions, x, answers)
     if why_not:
         if not is_asked_for:
             return None  # something else than what it seems to be: ask it instead
-        why_not = why_not.format(type(model).__name__)
+        why_not = why_not.format(problem.kind)
         msg = f"method='exact': {why_not}. Methods 'clime' and 'differences' only ask the model"
         raise NoClosedForm(msg)
-    return Exactly(subject, form, predictions, 1 + -(-len(rows) // len(predictions)))
+    return ExactRoute(problem, form, predictions, 1 + -(-len(rows) // len(predictions)))
 
 
 def _misread(form: ClosedForm, x: Array, predictions: Array, near: Array, answers: Array) -> str:
     """Why what was read is not what the model returns, at the rows and at `probes`; "" where it is."""
-    off = max(apart(form, x, predictions), apart(form, near, answers))
+    off = max(relative_mismatch(form, x, predictions), relative_mismatch(form, near, answers))
     if off > AGREES:
         return f"the structure read from the {{}} does not reproduce its outputs (off by {off:.2g} of their size)"
     lost = rounded(form, near, answers)
@@ -146,7 +145,7 @@ def _misread(form: ClosedForm, x: Array, predictions: Array, near: Array, answer
     return ""
 
 
-def apart(form: ClosedForm, x: Array, answers: Array) -> float:
+def relative_mismatch(form: ClosedForm, x: Array, answers: Array) -> float:
     """Largest difference between what was read and what the model answers, relative to the size of its outputs."""
     read = form.values(x)
     if read.shape != answers.shape:
@@ -171,15 +170,15 @@ def _variation(outputs: Array) -> Array:
     return np.std(by_row - by_row[:, :1], axis=1)  # what is constant has 0, without rounding
 
 
-def probes(subject: Subject) -> tuple[Array, Array]:
+def probes(problem: Problem) -> tuple[Array, Array]:
     """Points around some of the rows, as the model is asked and as numbers: near, and three times as far."""
-    some = np.linspace(0, len(subject.rows) - 1, min(len(subject.rows), PROBED_ROWS)).astype(np.intp)
-    z = np.random.default_rng(0).standard_normal((len(some), PROBES, len(subject.factor.free)))
+    some = np.linspace(0, len(problem.rows) - 1, min(len(problem.rows), PROBED_ROWS)).astype(np.intp)
+    z = np.random.default_rng(0).standard_normal((len(some), PROBES, len(problem.factor.free)))
     z[:, ::2] *= 3
-    steps = subject.factor.steps(z)
+    steps = problem.factor.steps(z)
     points = []
-    for rows in (subject.rows, subject.x):
+    for rows in (problem.rows, problem.x):
         moved = np.repeat(rows[some][:, None, :], PROBES, axis=1)
-        moved[:, :, subject.factor.free] += steps
+        moved[:, :, problem.factor.free] += steps
         points.append(moved.reshape(-1, rows.shape[1]))
     return points[0], points[1]

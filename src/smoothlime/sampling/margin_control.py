@@ -12,10 +12,10 @@ from ..errors import NoClosedForm
 from ..estimators import ControlBatch, Differences, Estimator, GroupedDraws
 from ..exact.margins import Margins, find_margins
 from ..models import Evaluation, Target
-from ..models.links import probabilities, pull
-from ..models.problem import Subject
+from ..models.links import cotangent, probabilities
+from ..models.problem import Problem
 from .defaults import BASIS_FEATURES
-from .exact_route import AGREES, ROUNDED, apart, probes, rounded
+from .exact_route import AGREES, ROUNDED, probes, relative_mismatch, rounded
 
 MOST_MARGINS = 5
 """With no more classes than this every margin is a control, else the one combination that matters most at x."""
@@ -29,7 +29,7 @@ class Controls:
     """(r, 1 or t, c, m)"""
     slopes: Array
     """(r, 1 or t, c, f) per standard normal draw"""
-    reach: Array
+    max_abs_change: Array
     """(r, t) half the range of what is explained: no half difference of it exceeds that"""
 
     @property
@@ -40,20 +40,20 @@ class Controls:
     def beside(self, rows: Indices, margins: Array, draws: GroupedDraws) -> ControlBatch:
         """Half differences of the margins (r, n, m) at draws around rows, less their known slope, for every target."""
         _, g, b, f = draws.z.shape
-        reach = self.reach[rows]
+        max_abs_change = self.max_abs_change[rows]
         half = (margins[:, 0::2] - margins[:, 1::2]) / 2
         found = np.einsum("rpm,rtcm->rtcp", half, self.weights[rows], optimize=True)
         z = draws.z[:, :, 0::2].reshape(-1, 1, g * b // 2, f)
         found -= self.slopes[rows] @ z.swapaxes(2, 3)
-        found = np.repeat(found, reach.shape[1] // found.shape[1], axis=1)
-        return ControlBatch(found.reshape(-1, self.count, g, b // 2), reach.reshape(-1))
+        found = np.repeat(found, max_abs_change.shape[1] // found.shape[1], axis=1)
+        return ControlBatch(found.reshape(-1, self.count, g, b // 2), max_abs_change.reshape(-1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Controlled:
+class MarginControl:
     """A classifier whose probabilities are a known curve of margins, whose smoothed slopes are known."""
 
-    subject: Subject
+    problem: Problem
     margins: Margins
     at_rows: Array
     """(r, m) margins at the rows"""
@@ -62,9 +62,9 @@ class Controlled:
     evaluations: int
     """Model rows that it took to find out, per row"""
 
-    def around(self, subject: Subject) -> Controlled:
+    def around(self, problem: Problem) -> MarginControl:
         """The same in another neighbourhood."""
-        return dataclasses.replace(self, subject=subject)
+        return dataclasses.replace(self, problem=problem)
 
     def controls(self, target: Target) -> Controls:
         """Controls for a target: all margins, or for many classes their combination that pulls it at x."""
@@ -72,27 +72,27 @@ class Controlled:
         if m <= MOST_MARGINS:
             weights = np.broadcast_to(np.eye(m), (r, 1, m, m))
         else:
-            weights = pull(self.at_rows[:, None], target.weights)[:, :, None]
-        factor = self.subject.factor
+            weights = cotangent(self.at_rows[:, None], target.weights)[:, :, None]
+        factor = self.problem.factor
         slopes = np.empty((*weights.shape[:3], len(factor.free)))
         for i in np.ndindex(*weights.shape[1:3]):
             of_each = np.ascontiguousarray(weights[:, *i])
-            slopes[:, *i] = factor.whiten(self.margins.form.smooth(self.subject.x, factor, of_each).slopes)
+            slopes[:, *i] = factor.whiten(self.margins.form.smooth(self.problem.x, factor, of_each).slopes)
         return Controls(weights, slopes, np.ptp(target.weights, axis=2) / 2)
 
 
 def settle_control(
-    method: Estimator, subject: Subject, batch_size: int, *, is_chosen: bool
-) -> tuple[Estimator, Controlled | None]:
+    method: Estimator, problem: Problem, batch_size: int, *, is_chosen: bool
+) -> tuple[Estimator, MarginControl | None]:
     """The method, or differences with a control where it was chosen by itself and the model has margins.
 
     Where a control was asked for by name, an error says why there is none.
     """
     is_asked_for = getattr(method, "control", "none") == "margin"
-    could_have = is_chosen and method.needs == "values" and len(subject.factor.free) <= BASIS_FEATURES
+    could_have = is_chosen and method.needs == "values" and len(problem.factor.free) <= BASIS_FEATURES
     if not (is_asked_for or could_have):
         return method, None
-    found, why_not = _find(subject, batch_size)
+    found, why_not = _find(problem, batch_size)
     if found is not None:
         return Differences(control="margin"), found
     if is_asked_for:
@@ -101,24 +101,24 @@ def settle_control(
     return method, None
 
 
-def _find(subject: Subject, batch_size: int) -> tuple[Controlled | None, str]:
+def _find(problem: Problem, batch_size: int) -> tuple[MarginControl | None, str]:
     """The margins, once they are seen to be those that the model's probabilities come from."""
-    margins, why_not = find_margins(subject.model, subject.factor)
+    margins, why_not = find_margins(problem.model, problem.factor)
     if margins is None:
         return None, why_not
-    usual, raw = Evaluation(subject.model, batch_size), Evaluation(margins.model, batch_size)
-    near, x_near = probes(subject)
-    asked = ((subject.rows, subject.x, "row {}".format), (near, x_near, lambda _: "a point near the rows"))
+    usual, raw = Evaluation(problem.model, batch_size), Evaluation(margins.model, batch_size)
+    near, x_near = probes(problem)
+    asked = ((problem.rows, problem.x, "row {}".format), (near, x_near, lambda _: "a point near the rows"))
     predictions, at_rows = [], []
     for points, x, where in asked:
         predictions.append(usual.values(points, where))
         at_rows.append(raw.values(points, where))
-        if (off := apart(margins.form, x, at_rows[-1])) > AGREES:
+        if (off := relative_mismatch(margins.form, x, at_rows[-1])) > AGREES:
             return None, f"the trees that were read do not reproduce its margin (off by {off:.2g} of its size)"
         curve = probabilities(at_rows[-1])
         if curve.shape != predictions[-1].shape or np.abs(curve - predictions[-1]).max() > AGREES:
             return None, "its probabilities are no logistic curve or softmax of its margins"
     if (lost := rounded(margins.form, x_near, at_rows[-1])) > ROUNDED:
         return None, f"it rounds its margin, and loses {min(lost, 1):.0%} of how that varies around the rows"
-    evaluations = 2 + 2 * -(-len(near) // len(subject.rows))
-    return Controlled(subject, margins, at_rows[0], predictions[0], evaluations), ""
+    evaluations = 2 + 2 * -(-len(near) // len(problem.rows))
+    return MarginControl(problem, margins, at_rows[0], predictions[0], evaluations), ""

@@ -9,7 +9,7 @@ from ..errors import InvalidArgument, WrongType
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class Options:
     """Arguments of `explain` that are the same for every model; an exact answer uses none but checks them all."""
 
     n_samples: int | None = None

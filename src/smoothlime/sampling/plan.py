@@ -14,25 +14,25 @@ from ..draws.long_draws import SHARE
 from ..draws.rotation import pilot_size
 from ..draws.sobol import EVEN_TOGETHER
 from ..estimators import Batch, Estimate, Estimator, GroupedDraws
-from ..estimators.hermite import Curves
+from ..estimators.hermite import HermiteBasis
 from ..models import Evaluation, Target, resolve_target
 from ..models.evaluation import Where
 from ..models.links import probabilities
-from ..models.problem import Subject
+from ..models.problem import Problem
 from ..models.targets import output_names
 from ..result.explanation import around
 from ..space.neighbourhood import Factor
 from ..uncertainty.jackknife import standard_error
 from ..uncertainty.stopping import Stopping
 from .at_rows import AtRows
-from .margin_control import Controlled, Controls
+from .margin_control import Controls, MarginControl
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
+class Plan:
     """All decisions made, f(x) asked for, and nothing drawn yet that anybody has seen."""
 
-    subject: Subject
+    problem: Problem
     evaluation: Evaluation
     method: Estimator
     design: Design
@@ -40,7 +40,7 @@ class Job:
     is_shared: bool
     seed: int
     dtype: str
-    controlled: Controlled | None = None
+    controlled: MarginControl | None = None
     """Set where `evaluation` asks for margins, and what is explained are probabilities"""
     at_rows: AtRows | None = None
     """f(x), once it has been asked for"""
@@ -53,7 +53,7 @@ class Job:
         """
         controls = 0 if self.controlled is None else self.controlled.evaluations
         asked = np.full(len(self.rows), 2 + self.pilot + controls)
-        asked[0] += self.answers.company
+        asked[0] += self.answers.probe_points
         return asked
 
     @property
@@ -71,7 +71,7 @@ class Job:
     def outputs(self) -> tuple[str, ...]:
         """Names of the outputs."""
         k = self.answers.width if self.controlled is None else self.controlled.predictions.shape[1]
-        return output_names(self.subject.model.outputs, k)
+        return output_names(self.problem.model.outputs, k)
 
     def resolve(self, target: Any) -> Target:
         """What is asked for of each row."""
@@ -80,12 +80,12 @@ class Job:
     @property
     def rows(self) -> Array:
         """(r, d) what is perturbed."""
-        return self.subject.rows
+        return self.problem.rows
 
     @property
     def factor(self) -> Factor:
         """Σ = L Lᵀ over the features that are perturbed."""
-        return self.subject.factor
+        return self.problem.factor
 
     def layout(self, n: int) -> Layout:
         """How the first n draws are dealt to groups: alike at all looks, but where groups are parts of a sequence."""
@@ -136,9 +136,9 @@ class Job:
         return SHARE if self.design.is_aligned and self.method.needs == "values" else 0.0
 
     @property
-    def curves(self) -> Curves:
+    def curves(self) -> HermiteBasis:
         """What least squares may fit besides the line."""
-        return Curves(of_pairs=self.design.is_paired)
+        return HermiteBasis(of_pairs=self.design.is_paired)
 
     @cached_property
     def has_curves(self) -> bool:
@@ -173,8 +173,8 @@ class Job:
         few = min(terms, self.curves.bent(d))
         if few == terms:
             return estimate
-        assert estimate.bending is not None
-        is_too_few = estimate.bending < self.curves.carriers
+        assert estimate.residual_ess is not None
+        is_too_few = estimate.residual_ess < self.curves.effective_sample_size
         is_even = d <= EVEN_TOGETHER and not self.design.is_paired
         if not (is_even or is_too_few.any()):
             return estimate
@@ -193,16 +193,16 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Question:
+class Objective:
     """What is wanted of the model's answers at every draw: weights (r, t, k) on outputs, and perhaps controls."""
 
     weights: Array
     controls: Controls | None
 
     @classmethod
-    def of(cls, job: Job, target: Target) -> Question:
+    def of(cls, plan: Plan, target: Target) -> Objective:
         """The scalars to explain, and the controls that go with them."""
-        return cls(target.weights, None if job.controlled is None else job.controlled.controls(target))
+        return cls(target.weights, None if plan.controlled is None else plan.controlled.controls(target))
 
     @property
     def t(self) -> int:
@@ -221,49 +221,49 @@ def _plain(terms: int) -> Factor:
     return Factor(terms, np.arange(terms), np.ones(terms))
 
 
-def evaluate(job: Job, question: Question, rows: Indices, draws: GroupedDraws, steps: Points) -> Batch:
+def evaluate(plan: Plan, objective: Objective, rows: Indices, draws: GroupedDraws, steps: Points) -> Batch:
     """The model's answers at rows × draws, for each target: values (r·t, g, b), perhaps controls or gradients."""
     g, b = draws.z.shape[1:3]
-    weights = question.weights[rows]
+    weights = objective.weights[rows]
     r, t, k = weights.shape
-    points, where = _points(job, rows, steps)
-    if job.method.needs == "values":
-        values = job.evaluation.values(points, where).reshape(r, g * b, -1)
+    points, where = _points(plan, rows, steps)
+    if plan.method.needs == "values":
+        values = plan.evaluation.values(points, where).reshape(r, g * b, -1)
         controls = None
-        if question.controls is not None:
-            controls = question.controls.beside(rows, values, draws)
+        if objective.controls is not None:
+            controls = objective.controls.beside(rows, values, draws)
             values = probabilities(values)
         scalars = (values @ weights.swapaxes(1, 2)).swapaxes(1, 2)
         return Batch(_repeated(draws, t), scalars.reshape(r * t, g, b), controls=controls)
     scalars = np.empty((r, t, g, b))
     gradients: Any = [None] * t
     for i in range(t):
-        values, found = _with_gradients(job, points, weights[:, i], where)
+        values, found = _with_gradients(plan, points, weights[:, i], where)
         scalars[:, i] = (values.reshape(r, g * b, k) @ weights[:, i, :, None]).reshape(r, g, b)
         gradients[i] = found.reshape(r, 1, g, b, -1)
     stacked = gradients[0] if t == 1 else np.concatenate(gradients, axis=1)
     return Batch(_repeated(draws, t), scalars.reshape(r * t, g, b), stacked.reshape(r * t, g, b, -1))
 
 
-def evaluate_outputs(job: Job, weights: Array, row: int, draws: GroupedDraws) -> tuple[Array, Array]:
+def evaluate_outputs(plan: Plan, weights: Array, row: int, draws: GroupedDraws) -> tuple[Array, Array]:
     """All outputs (n, k) at the draws around one row, and the gradient (n, f) of their sum by weights (k,)."""
-    points, where = _points(job, np.array([row]), job.steps(draws.flat))
-    values, gradients = _with_gradients(job, points, weights[None], where)
+    points, where = _points(plan, np.array([row]), plan.steps(draws.flat))
+    values, gradients = _with_gradients(plan, points, weights[None], where)
     return values, gradients.astype(np.float64)
 
 
-def _points(job: Job, rows: Indices, steps: Points) -> tuple[Points, Where]:
+def _points(plan: Plan, rows: Indices, steps: Points) -> tuple[Points, Where]:
     """The points (r·n, d) that steps lead to around rows, and how to name the row of each."""
     n = steps.shape[1]
-    points = around(job.rows[rows], job.factor.free, steps, job.dtype).reshape(len(rows) * n, -1)
+    points = around(plan.rows[rows], plan.factor.free, steps, plan.dtype).reshape(len(rows) * n, -1)
     return points, lambda position: f"a draw around row {rows[position // n]}"
 
 
-def _with_gradients(job: Job, points: Points, weights: Array, where: Where) -> tuple[Array, Points]:
+def _with_gradients(plan: Plan, points: Points, weights: Array, where: Where) -> tuple[Array, Points]:
     """Outputs (n, k) and gradients (n, f), for weights (r, k) of the rows that points belong to."""
-    repeated = np.repeat(weights.astype(job.dtype), len(points) // len(weights), axis=0)
-    values, found = job.evaluation.values_and_gradients(points, repeated, where)
-    free = job.factor.free
+    repeated = np.repeat(weights.astype(plan.dtype), len(points) // len(weights), axis=0)
+    values, found = plan.evaluation.values_and_gradients(points, repeated, where)
+    free = plan.factor.free
     return values, found if len(free) == found.shape[1] else found[:, free]
 
 

@@ -14,7 +14,7 @@ from ..uncertainty.groups import Groups
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Look:
+class InterimEstimate:
     """The estimates after n draws, their error bounds, and which of them are good enough."""
 
     n: int
@@ -27,13 +27,13 @@ class Look:
     is_reached: Flags
 
 
-class Found:
+class ResultBuffer:
     """What has been found of each row and target, filled in as rows stop."""
 
     def __init__(self, rows: int, groups: int, d: int) -> None:
         self._shape = rows, groups, d
         self.n = np.zeros(rows, dtype=np.intp)
-        self.said: Any = None  # or an array (rows, groups, d), or Elsewhere
+        self.pseudovalues: Any = None  # or an array (rows, groups, d), or Elsewhere
         self.selected: Array | None = None
         self.directions: Array | None = None
         self._making_room = Lock()
@@ -43,13 +43,13 @@ class Found:
         rows, groups, d = self._shape
         if with_selected and self.selected is None:
             self.selected = np.full((rows, d), np.nan)
-        if self.said is not None:
+        if self.pseudovalues is not None:
             return
         self.values, self.standard_error, self.resolution = np.zeros((3, rows, d))
-        self.said = np.zeros((rows, groups, d))
+        self.pseudovalues = np.zeros((rows, groups, d))
         self.sizes = np.zeros((rows, groups))
         self.smoothed, self.radius, self.fidelity, self.freedom = np.full((4, rows), np.nan)
-        self.converged, self.torn = np.zeros((2, rows), dtype=np.bool_)
+        self.converged, self.inconsistent = np.zeros((2, rows), dtype=np.bool_)
 
     def turn(self, where: Any, directions: Array) -> None:
         """Keep the directions (r, k, f) that draws are turned to."""
@@ -57,7 +57,7 @@ class Found:
             self.directions = np.zeros((len(self.n), *directions.shape[1:]))
         self.directions[where] = directions
 
-    def record(self, where: Any, rows: Any, look: Look) -> None:
+    def store(self, where: Any, rows: Any, look: InterimEstimate) -> None:
         """Keep the numbers of `rows` of a look, at positions `where`."""
         estimate, groups = look.estimate, look.groups
         by_row = {
@@ -69,12 +69,12 @@ class Found:
             "fidelity": look.fidelity,
             "freedom": groups.degrees_of_freedom,
             "converged": look.is_reached,
-            "torn": estimate.torn,
+            "inconsistent": estimate.inconsistent,
         }
         self.n[where] = look.n
         is_all = isinstance(rows, slice) and rows.stop - rows.start == len(self.n)
-        if is_all and groups.said.shape == self._shape:  # nothing has to be copied, or fetched
-            vars(self).update(by_row, said=groups.said, sizes=groups.sizes, selected=estimate.selected)
+        if is_all and groups.pseudovalues.shape == self._shape:  # nothing has to be copied, or fetched
+            vars(self).update(by_row, pseudovalues=groups.pseudovalues, sizes=groups.sizes, selected=estimate.selected)
             return
         with self._making_room:  # parts of the rows come from several threads
             self._make_room(with_selected=estimate.selected is not None)
@@ -83,13 +83,13 @@ class Found:
         for name, numbers in by_row.items():
             getattr(self, name)[where] = numbers[rows]
         pseudo = groups.pseudo[rows]
-        self.said[where, : pseudo.shape[1]] = pseudo
+        self.pseudovalues[where, : pseudo.shape[1]] = pseudo
         self.sizes[where, : pseudo.shape[1]] = groups.sizes[rows]
 
-    def said_by(self, which: slice) -> Any:
+    def pseudovalues_of(self, which: slice) -> Any:
         """What groups say of every t-th of the rows × targets: an array, or Elsewhere."""
-        if which.step == 1 and not isinstance(self.said, np.ndarray):
-            return self.said
+        if which.step == 1 and not isinstance(self.pseudovalues, np.ndarray):
+            return self.pseudovalues
         # one layout in memory whatever the number of targets: sums over it round alike, also when saved and loaded
-        said = self.said if isinstance(self.said, np.ndarray) else self.said.fetch()
-        return np.ascontiguousarray(said[which])
+        pseudovalues = self.pseudovalues if isinstance(self.pseudovalues, np.ndarray) else self.pseudovalues.fetch()
+        return np.ascontiguousarray(pseudovalues[which])

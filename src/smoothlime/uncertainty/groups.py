@@ -12,8 +12,8 @@ import numpy as np
 from .._core.types import Array, Indices
 from .._core.xp import beside, library, on_host
 from ..space.neighbourhood import Factor
-from .jackknife import once, standard_error, t_quantile
-from .norms import Lengths
+from .jackknife import standard_error, t_quantile, unbroadcast
+from .norms import RowNorms
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,7 +28,7 @@ class Measured:
     """wᵀΣw / Var f in [0, 1]; what noise adds to wᵀΣw is taken off. A constant model is followed perfectly"""
 
 
-class Elsewhere(Protocol):
+class DevicePseudovalues(Protocol):
     """What each group of draws says, (r, g, f), kept where the model is until somebody wants to see it."""
 
     @property
@@ -46,7 +46,7 @@ class Elsewhere(Protocol):
         """The standard error of their mean, (r, f), as a tensor or an array."""
         ...
 
-    def take_lengths(self, slopes: Any, factor: Factor) -> Lengths | None:
+    def take_norms(self, slopes: Any, factor: Factor) -> RowNorms | None:
         """Of their mean and its errors, where they have been made ahead of the first time that somebody asks."""
         ...
 
@@ -59,7 +59,7 @@ class Elsewhere(Protocol):
 class Groups:
     """What each independent group of draws says of the perturbed features; the source of all standard errors."""
 
-    said: Array | Elsewhere
+    pseudovalues: Array | DevicePseudovalues
     """(r, g, f) pseudo-values (see `uncertainty.jackknife`), here or where the model is"""
     sizes: Array
     """(r, g) draws in each group; 0 where a row stopped before the group had its turn"""
@@ -73,12 +73,12 @@ class Groups:
     @cached_property
     def pseudo(self) -> Array:
         """(r, g, f) pseudo-values."""
-        return self.said if isinstance(self.said, np.ndarray) else self.said.fetch()
+        return self.pseudovalues if isinstance(self.pseudovalues, np.ndarray) else self.pseudovalues.fetch()
 
     @property
     def degrees_of_freedom(self) -> Array:
         """(r,) groups drawn, less one; fewer where fewer draws decide."""
-        by_groups = np.broadcast_to((once(self.sizes) > 0).sum(axis=1) - 1.0, len(self.sizes))
+        by_groups = np.broadcast_to((unbroadcast(self.sizes) > 0).sum(axis=1) - 1.0, len(self.sizes))
         return by_groups if self.freedom is None else np.minimum(by_groups, self.freedom)
 
     @property
@@ -94,7 +94,11 @@ class Groups:
         by one draw. An error below one draw's share is raised to it; where groups agree to within a quarter of
         that, to two and a half shares: somewhat more than one of eight nets off by one draw would show.
         """
-        error = standard_error(self.said, self.sizes) if isinstance(self.said, np.ndarray) else self.said.spread
+        error = (
+            standard_error(self.pseudovalues, self.sizes)
+            if isinstance(self.pseudovalues, np.ndarray)
+            else self.pseudovalues.spread
+        )
         if self._is_unraised:
             return error
         xp, floor = library(error), beside(error, self.resolution)
@@ -106,31 +110,31 @@ class Groups:
         Student's t times the standard error, widened where the groups are skewed: see `Lengths`.
         """
         quantile = t_quantile(self.degrees_of_freedom, 1 - miss / 2)
-        return self._lengths(values, factor).half_width(quantile, self.sizes)
+        return self._norms(values, factor).half_width(quantile, self.sizes)
 
     def measure(self, values: Any, variance: Array, factor: Factor, miss: float) -> Measured:
         """What the errors of slopes (r, f) come to, given the model's variance (r,) over the neighbourhood."""
-        lengths = self._lengths(values, factor)
-        explained, noise, size = on_host(lengths.squares)
+        norms = self._norms(values, factor)
+        explained, noise, size = on_host(norms.squares)
         known = np.where(np.isnan(variance), np.nan, 1.0)
         share = np.divide(explained - noise, variance, out=known, where=variance > 0)
         quantile = t_quantile(self.degrees_of_freedom, 1 - miss / 2)
         return Measured(
-            radius=lengths.radius(quantile, self.sizes),
+            radius=norms.radius(quantile, self.sizes),
             size=np.sqrt(size),
             fidelity=np.clip(share, 0.0, 1.0),
         )
 
-    def _lengths(self, values: Any, factor: Factor) -> Lengths:
+    def _norms(self, values: Any, factor: Factor) -> RowNorms:
         """Of slopes and their errors, where groups are; on the host where Σ is full. Perhaps they are known already."""
-        if isinstance(self.said, np.ndarray) or not factor.is_diagonal:
+        if isinstance(self.pseudovalues, np.ndarray) or not factor.is_diagonal:
             numbers = self.pseudo
         else:
-            known, numbers = self.said.take_lengths(values, factor), self.said.numbers
+            known, numbers = self.pseudovalues.take_norms(values, factor), self.pseudovalues.numbers
             if known is not None and self._is_unraised:
                 return known
         slopes, errors = beside(numbers, values), beside(numbers, self._errors)
-        return Lengths.of(slopes, errors, numbers, self.sizes, factor)
+        return RowNorms.of(slopes, errors, numbers, self.sizes, factor)
 
     @property
     def _is_unraised(self) -> bool:
@@ -149,7 +153,7 @@ class Groups:
 
     def times(self, scale: float) -> Groups:
         """Groups of a multiple of the model."""
-        return dataclasses.replace(self, said=scale * self.pseudo, resolution=abs(scale) * self.resolution)
+        return dataclasses.replace(self, pseudovalues=scale * self.pseudo, resolution=abs(scale) * self.resolution)
 
     def plus(self, other: Groups) -> Groups | None:
         """Groups of a sum of models, or None where the two stand on different draws."""

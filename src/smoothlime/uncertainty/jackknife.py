@@ -64,7 +64,7 @@ def mean_of_groups(pseudo: Any, sizes: Array) -> Any:
 
 def skewness(pseudo: Any, sizes: Array) -> Any:
     """Skewness (r, d) of what groups of sizes (g,) or (r, g) say, (r, g, d)."""
-    by_row = once(np.atleast_2d(sizes))
+    by_row = unbroadcast(np.atleast_2d(sizes))
     if library(pseudo) is not np or pseudo.size <= BLOCK:
         return _skewness(pseudo, by_row)
     rows = max(1, BLOCK // max(1, pseudo[0].size))
@@ -107,7 +107,7 @@ def clear_skewness(pseudo: Any, sizes: Array) -> Any:
     Along the slope all of it counts, but of many features some are always skewed.
     """
     squares = skewness(pseudo, sizes) ** 2
-    count = beside(squares, (once(np.atleast_2d(sizes)) > 0).sum(axis=1, keepdims=True).astype(np.float64))
+    count = beside(squares, (unbroadcast(np.atleast_2d(sizes)) > 0).sum(axis=1, keepdims=True).astype(np.float64))
     return library(squares).where(squares > CLEAR**2 * 6 / count, squares, 0.0)
 
 
@@ -126,11 +126,11 @@ def widening(quantile: Any) -> Any:
 
 def _shares(sizes: Array) -> Array:
     """n_g / n, shaped to go with pseudo-values: (1 or r, g, 1)."""
-    by_row = once(np.atleast_2d(sizes))
+    by_row = unbroadcast(np.atleast_2d(sizes))
     return (by_row / by_row.sum(axis=1, keepdims=True))[:, :, None]
 
 
-def once(sizes: Array) -> Array:
+def unbroadcast(sizes: Array) -> Array:
     """Numbers (1, ...) of one row where all rows have the same by construction, else (r, ...) as they are."""
     return sizes if sizes.strides[0] else sizes[:1]
 
@@ -142,7 +142,7 @@ def t_quantile(degrees_of_freedom: Array | float, probability: Array | float) ->
     freedom = np.asarray(degrees_of_freedom)
     if freedom.size > 1 and np.ndim(probability) == 0:
         # most rows have the same number of groups, and a quantile takes longer than all else in an interval
-        if (once(freedom) == freedom.flat[0]).all():
+        if (unbroadcast(freedom) == freedom.flat[0]).all():
             return np.broadcast_to(stdtrit(freedom.flat[0], probability), freedom.shape)
         different, which = np.unique(freedom, return_inverse=True)
         return np.asarray(stdtrit(different, probability), dtype=np.float64)[which].reshape(freedom.shape)

@@ -20,7 +20,7 @@ CAP = 2.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Lengths:
+class RowNorms:
     """Of slopes (r, f) and their errors, as tensors where groups are on a device: nothing waits for it to be made.
 
     Groups whose means are skewed make errors larger than they look along the slope, in which rare large terms pull.
@@ -35,7 +35,7 @@ class Lengths:
     squares: Any
     """(3, r) sums over features of the squares of: slopes and errors per draw, and slopes per feature in its standard
     deviations"""
-    said: Any
+    pseudovalues: Any
     """(r, g, 2) what groups say along the slope, and along what is left of it without the steepest features"""
     direction: Any
     """(r, f, 2) of the two, of length 1 per draw, as slopes per feature"""
@@ -49,7 +49,7 @@ class Lengths:
     @classmethod
     def of(
         cls, slopes: Any, errors: Any, numbers: Any, sizes: Array, factor: Factor, quantile: float | None = None
-    ) -> Lengths:
+    ) -> RowNorms:
         """From what groups of sizes (g,) or (r, g) say, as numbers (r, g, f); a full Σ is for arrays.
 
         Perhaps with the radius of so many standard errors, before anybody asks for it.
@@ -70,8 +70,8 @@ class Lengths:
             across = per_draw.swapaxes(1, 2)
             steps, direction = (each(across).swapaxes(1, 2) for each in (factor.steps, factor.unwhiten))
         squares = xp.stack([(each * each).sum(axis=1) for each in (slope, noise, slopes * std[:, 0])])
-        said = numbers @ steps  # (Lᵀw)·v = w·(Lv)
-        made = cls(slopes, errors, factor, squares, said, direction, clear_skewness(numbers, sizes))
+        pseudovalues = numbers @ steps  # (Lᵀw)·v = w·(Lv)
+        made = cls(slopes, errors, factor, squares, pseudovalues, direction, clear_skewness(numbers, sizes))
         if quantile is None:
             return made
         return dataclasses.replace(made, quantile=quantile, length=made._length(np.array([quantile]), sizes))
@@ -100,8 +100,8 @@ class Lengths:
 
     def _extra(self, quantile: Array, sizes: Array) -> Any:
         """Variance (r, 2) to be added along the two directions."""
-        inflation = 1 + beside(self.said, widening(quantile))[:, None] * skewness(self.said, sizes) ** 2
-        return (inflation**2 - 1) * standard_error(self.said, sizes) ** 2
+        inflation = 1 + beside(self.pseudovalues, widening(quantile))[:, None] * skewness(self.pseudovalues, sizes) ** 2
+        return (inflation**2 - 1) * standard_error(self.pseudovalues, sizes) ** 2
 
 
 def _capped(slopes: Any, errors: Any) -> Any:

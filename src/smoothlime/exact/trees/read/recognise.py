@@ -136,11 +136,11 @@ def _rounded(t: Array, step: int) -> Array:
     return np.nextafter(single, np.float32(step * np.inf) if step else single).astype(np.float64)
 
 
-Found = tuple[Callable[[], TreeEnsemble], Ask, Ask | None, float]
+ResultBuffer = tuple[Callable[[], TreeEnsemble], Ask, Ask | None, float]
 """How to read a model, to ask for its raw and its usual output (None: the same), and how precisely it adds up."""
 
 
-def _recognised(model: Any) -> Callable[[Any], Found] | None:
+def _recognised(model: Any) -> Callable[[Any], ResultBuffer] | None:
     """Which library's model this is, by the names of its classes."""
     for kind in type(model).__mro__:
         name = f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
@@ -152,7 +152,7 @@ def _recognised(model: Any) -> Callable[[Any], Found] | None:
     return None
 
 
-def _forest(model: Any) -> Found:
+def _forest(model: Any) -> ResultBuffer:
     from .sklearn import ask_sklearn, read_forest
 
     _check_fitted(model, "n_features_in_")
@@ -160,7 +160,7 @@ def _forest(model: Any) -> Found:
     return lambda: read_forest(model), ask, None, 1e-12
 
 
-def _boosting(model: Any) -> Found:
+def _boosting(model: Any) -> ResultBuffer:
     from .sklearn import ask_sklearn, read_gradient_boosting
 
     _check_fitted(model, "estimators_")
@@ -169,7 +169,7 @@ def _boosting(model: Any) -> Found:
     return lambda: read_gradient_boosting(model), raw, usual, 1e-12
 
 
-def _hist(model: Any) -> Found:
+def _hist(model: Any) -> ResultBuffer:
     from .sklearn import ask_sklearn, read_hist_gradient_boosting
 
     _check_fitted(model, "n_features_in_")
@@ -182,7 +182,7 @@ def _hist(model: Any) -> Found:
     return lambda: read_hist_gradient_boosting(model), raw, usual, 1e-12
 
 
-def _xgboost(model: Any) -> Found:
+def _xgboost(model: Any) -> ResultBuffer:
     from .xgboost import ask_booster, read_xgboost, used_rounds
 
     if hasattr(model, "get_booster"):
@@ -199,7 +199,7 @@ def _xgboost(model: Any) -> Found:
     return lambda: read_xgboost(booster, rounds), raw, usual, 4 * 2.0**-23
 
 
-def _lightgbm(model: Any) -> Found:
+def _lightgbm(model: Any) -> ResultBuffer:
     from .lightgbm import ask_booster, read_lightgbm, stops_early
 
     if hasattr(model, "booster_") or hasattr(model, "fit"):
@@ -214,13 +214,13 @@ def _lightgbm(model: Any) -> Found:
     return lambda: read_lightgbm(booster), ask_booster(booster, raw=True), ask_booster(booster, raw=False), 1e-12
 
 
-def _catboost(model: Any) -> Found:
+def _catboost(model: Any) -> ResultBuffer:
     from .catboost import ask_catboost, read_catboost
 
     return lambda: read_catboost(model), ask_catboost(model, raw=True), ask_catboost(model, raw=False), 1e-12
 
 
-TABLE: list[tuple[set[str], Callable[[Any], Found]]] = [
+TABLE: list[tuple[set[str], Callable[[Any], ResultBuffer]]] = [
     (FORESTS, _forest), (BOOSTING, _boosting), (HIST, _hist),
     (XGBOOST, _xgboost), (LIGHTGBM, _lightgbm), (CATBOOST, _catboost),
 ]  # fmt: skip

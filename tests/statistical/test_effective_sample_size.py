@@ -19,7 +19,7 @@ METHODS = [
 ]
 
 
-def carriers(values):
+def effective_sample_size(values):
     centred = values - values.mean()
     return (centred**2).sum() ** 2 / (centred**4).sum()
 
@@ -31,7 +31,7 @@ class TestCount:
         for size, shift in ((1.0, 0.0), (1e-3, 5.0)):
             f = lambda a, size=size, shift=shift: size * RARE.values(a)[:, 0] + shift
             e = sl.explain(f, X, n_samples=640, batch_size=batch_size, **settings)
-            expected = carriers(f(e.perturbations()))
+            expected = effective_sample_size(f(e.perturbations()))
             assert 1 < expected < 30
             np.testing.assert_allclose(e.degrees_of_freedom, max(1, expected - 1), rtol=1e-6)
 

@@ -13,9 +13,9 @@ from smoothlime._core import parallel as _parallel
 from smoothlime.device import sums_for
 from smoothlime.device.protocol import first_few
 from smoothlime.device.torch_batches import over_draws
-from smoothlime.device.torch_groups import TorchSaid, make_room
+from smoothlime.device.torch_groups import TorchPseudovalues, make_room
 from smoothlime.device.torch_sums import TorchSums
-from smoothlime.draws.rotation import Turns
+from smoothlime.draws.rotation import Rotation
 from smoothlime.models.torch import TorchModel
 from smoothlime.sampling.device_loop import ahead
 
@@ -33,7 +33,7 @@ def network(dtype=torch.float64, outputs=3):
 class InFullView:
     """A torch module of which only points and gradients are known: the path of every other model."""
 
-    is_tidy = True
+    is_pure = True
 
     def __init__(self, net):
         self._model = sl.as_model(net)
@@ -238,7 +238,7 @@ class TestCosts:
 @pytest.fixture
 def apart(monkeypatch):
     """Networks behave as on a graphics card: they draw by themselves, and keep what groups say."""
-    monkeypatch.setattr(TorchModel, "is_apart", True)
+    monkeypatch.setattr(TorchModel, "is_asynchronous", True)
     monkeypatch.setattr(sys.modules["smoothlime.device.torch_sums"], "WORTH_KEEPING", 1)
     monkeypatch.setattr(sys.modules["smoothlime.sampling.device_loop"], "WORTH_DRAWING", 1)
 
@@ -287,7 +287,7 @@ class TestApart:
     def test_what_groups_say_stays_there_until_it_is_wanted(self, apart, tmp_path):
         e = sl.explain(network(), X, target=0, n_samples=128, design="iid")
         seen = sl.explain(InFullView(network()), X, target=0, n_samples=128, design="iid")
-        assert isinstance(e.groups.said, TorchSaid)
+        assert isinstance(e.groups.said, TorchPseudovalues)
         np.testing.assert_allclose(e.interval(0.9, simultaneous=True), seen.interval(0.9, simultaneous=True), **EXACT)
         assert e.groups.said.bytes_on[1] == 8 * 7 * (32 + 1) * 4  # and the errors of their means
         for one, other in ((e[2], seen[2]), (e - 2 * e, seen - 2 * seen)):
@@ -311,7 +311,7 @@ class TestApart:
     def test_the_oldest_make_room(self):
         errors_of_means = torch.zeros((1, 5), dtype=torch.float64)
         numbers = [torch.full((1, 4, 5), float(i), dtype=torch.float64) for i in range(4)]
-        said = [TorchSaid(torch, each, errors_of_means) for each in numbers]
+        said = [TorchPseudovalues(torch, each, errors_of_means) for each in numbers]
         for each in said[:3]:
             make_room(each, allowed=1_000)
         assert [each.bytes_on[1] for each in said[:3]] == [200] * 3
@@ -320,14 +320,14 @@ class TestApart:
         np.testing.assert_array_equal(said[1].fetch(), np.full((1, 4, 5), 1.0))
         assert isinstance(said[1].spread, np.ndarray)
         del said[2]  # nobody holds it any more: it takes no room
-        last = TorchSaid(torch, torch.zeros((1, 4, 5), dtype=torch.float64), errors_of_means)
+        last = TorchPseudovalues(torch, torch.zeros((1, 4, 5), dtype=torch.float64), errors_of_means)
         make_room(last, allowed=410)
         assert said[2].bytes_on[1] == last.bytes_on[1] == 200
 
     def test_what_waits_on_another_device_need_not_make_room(self):
         def said(device):  # of the device "meta" nothing can be fetched
             numbers, errors = (torch.zeros(shape, dtype=torch.float64, device=device) for shape in ((1, 4, 5), (1, 5)))
-            return TorchSaid(torch, numbers, errors)
+            return TorchPseudovalues(torch, numbers, errors)
 
         elsewhere, here = said("meta"), said("cpu")
         make_room(elsewhere, allowed=1_000)
@@ -353,7 +353,7 @@ class TestTurns:
         net, rng = network(), np.random.default_rng(1)
         free = np.setdiff1d(np.arange(4), fixed)
         f = len(free)
-        turns = Turns.onto(np.linalg.qr(rng.normal(size=(7, f, 2))).Q.swapaxes(1, 2))
+        turns = Rotation.onto(np.linalg.qr(rng.normal(size=(7, f, 2))).Q.swapaxes(1, 2))
         model = sl.as_model(net)
         weights = np.broadcast_to(np.eye(3)[1], (7, 1, 3))
         sums = sums_for(model)(X, free, 5, moments=True)
@@ -380,7 +380,7 @@ class TestTurns:
 
     def test_turn_each_rows_own_steps_too(self):
         net, rng = network(), np.random.default_rng(2)
-        turns = Turns.onto(np.linalg.qr(rng.normal(size=(2, 4, 3))).Q.swapaxes(1, 2))
+        turns = Rotation.onto(np.linalg.qr(rng.normal(size=(2, 4, 3))).Q.swapaxes(1, 2))
         sums = sums_for(sl.as_model(net))(X[:2], np.arange(4), 1, moments=False)
         staged = sums.stage((2, 8, 1, 4))
         staged.array[...] = rng.normal(size=staged.array.shape)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from smoothlime.sampling import record as looks
-from smoothlime.sampling.record import Found, Look
+from smoothlime.sampling.record import InterimEstimate, ResultBuffer
 from smoothlime.uncertainty.groups import Groups
 
 ROWS, GROUPS, D = 12, 4, 3
@@ -22,7 +22,7 @@ def look(rows, *, with_selected=False):
     groups = Groups(said, np.full((len(rows), GROUPS), 8.0), np.zeros((len(rows), D)), None)
     torn = of_row % 2 == 1
     estimate = SimpleNamespace(smoothed=of_row, selected=by_feature if with_selected else None, torn=torn)
-    return Look(32, estimate, groups, by_feature, of_row, of_row, of_row, np.ones(len(rows), dtype=np.bool_))
+    return InterimEstimate(32, estimate, groups, by_feature, of_row, of_row, of_row, np.ones(len(rows), dtype=np.bool_))
 
 
 def slowly(make):
@@ -45,16 +45,16 @@ def assert_is_complete(found):
 
 class TestFound:
     def test_all_rows_at_once_are_kept_as_they_are(self):
-        found, seen = Found(ROWS, GROUPS, D), look(range(ROWS))
-        found.record(slice(0, ROWS), slice(0, ROWS), seen)
+        found, seen = ResultBuffer(ROWS, GROUPS, D), look(range(ROWS))
+        found.store(slice(0, ROWS), slice(0, ROWS), seen)
         assert_is_complete(found)
         assert found.said is seen.groups.said
 
     def test_rows_may_come_in_parts(self):
-        found = Found(ROWS, GROUPS, D)
-        found.record(np.array([0, 5, 7]), np.array([0, 1, 2]), look([0, 5, 7]))
+        found = ResultBuffer(ROWS, GROUPS, D)
+        found.store(np.array([0, 5, 7]), np.array([0, 1, 2]), look([0, 5, 7]))
         others = [row for row in range(ROWS) if row not in (0, 5, 7)]
-        found.record(np.array(others), np.arange(len(others)), look(others))
+        found.store(np.array(others), np.arange(len(others)), look(others))
         assert_is_complete(found)
 
     @pytest.mark.parametrize("with_selected", [False, True])
@@ -62,11 +62,11 @@ class TestFound:
         """The first to come makes room, slowly; nobody wipes out what another has written."""
         slow = {name: slowly(getattr(np, name)) for name in ("zeros", "full")}
         monkeypatch.setattr(looks, "np", SimpleNamespace(**(vars(np) | slow)))
-        found, together = Found(ROWS, GROUPS, D), Barrier(ROWS)
+        found, together = ResultBuffer(ROWS, GROUPS, D), Barrier(ROWS)
 
         def record(row):
             together.wait()
-            found.record(slice(row, row + 1), slice(0, 1), look([row], with_selected=with_selected))
+            found.store(slice(row, row + 1), slice(0, 1), look([row], with_selected=with_selected))
 
         threads = [Thread(target=record, args=(row,)) for row in range(ROWS)]
         for each in threads:

@@ -9,20 +9,20 @@ import pytest
 import smoothlime as sl
 from smoothlime import testing as known
 from smoothlime.draws.designs import DESIGNS, PARTS, pilot_draws
-from smoothlime.draws.long_draws import SHARE, lengthened
+from smoothlime.draws.long_draws import SHARE, long_draws
 from smoothlime.draws.rotation import (
     DIRECTIONS,
     PILOTS,
-    Turns,
+    Rotation,
     filled_up,
     leading_directions,
     pilot_count,
     quotients,
     with_steps,
 )
-from smoothlime.estimators.hermite import Curves
+from smoothlime.estimators.hermite import HermiteBasis
 from smoothlime.sampling.defaults import choose_method
-from smoothlime.sampling.plan import Job
+from smoothlime.sampling.plan import Plan
 
 V = np.array([0.7, -0.5, 0.3, 0.2])
 X = np.array([0.2, -0.2, 0.2, 0.1])
@@ -61,19 +61,19 @@ class TestTurns:
         rng = np.random.default_rng(d)
         k = min(d, DIRECTIONS)
         directions = np.linalg.qr(rng.standard_normal((7, d, k))).Q.swapaxes(1, 2)
-        turned = Turns.onto(directions).of(np.eye(d)[None])
+        turned = Rotation.onto(directions).of(np.eye(d)[None])
         np.testing.assert_allclose(turned @ turned.swapaxes(1, 2), np.broadcast_to(np.eye(d), (7, d, d)), atol=1e-14)
         onto = np.einsum("rkd,rkd->rk", turned[:, :k], directions)
         np.testing.assert_allclose(np.abs(onto), 1, atol=1e-14)
 
     def test_without_directions_nothing_turns(self):
         z = np.random.default_rng(0).standard_normal((1, 9, 3))
-        np.testing.assert_array_equal(Turns.onto(np.zeros((2, 3, 3))).of(z), np.repeat(z, 2, axis=0))
+        np.testing.assert_array_equal(Rotation.onto(np.zeros((2, 3, 3))).of(z), np.repeat(z, 2, axis=0))
 
     def test_an_axis_that_is_a_direction_already_loses_no_digits(self):
         directions = np.eye(4)[None, :2] + 1e-9
         directions /= np.linalg.norm(directions, axis=2, keepdims=True)
-        turned = Turns.onto(directions).of(np.eye(4)[None])[0]
+        turned = Rotation.onto(directions).of(np.eye(4)[None])[0]
         np.testing.assert_allclose(turned @ turned.T, np.eye(4), atol=1e-14)
 
 
@@ -300,15 +300,15 @@ class TestLeastSquares:
         z = np.stack(np.meshgrid(*[nodes] * d, indexing="ij"), axis=-1).reshape(-1, d)
         weight = np.prod(np.stack(np.meshgrid(*[weights / weights.sum()] * d, indexing="ij")), axis=0).reshape(-1)
         for of_pairs, count in ((False, 3 + 6 + 12 + 6), (True, 3 + 3 + 6 + 1 + 3)):
-            curves = Curves(of_pairs=of_pairs)
+            curves = HermiteBasis(of_pairs=of_pairs)
             terms = curves.beside(z)
             assert terms.shape[1] == curves.count(d) == count
             np.testing.assert_allclose(weight @ terms, 0, atol=1e-12)
             np.testing.assert_allclose(terms.T @ (weight[:, None] * terms), np.eye(count), atol=1e-11)
-        np.testing.assert_allclose(Curves(of_pairs=True).beside(-z), -Curves(of_pairs=True).beside(z))
+        np.testing.assert_allclose(HermiteBasis(of_pairs=True).beside(-z), -HermiteBasis(of_pairs=True).beside(z))
 
     def test_curves_of_pairs_go_along_five_coordinates(self):
-        wide = Curves(of_pairs=True)
+        wide = HermiteBasis(of_pairs=True)
         assert wide.count(20) == 20 + 5 + 20 + 10 + 3
         assert [wide.fitted(20, n) for n in (128, 256, 512, 1_024)] == [20, 20, 20, 58]
         assert wide.fitted(64, 1_024) == 74
@@ -317,9 +317,9 @@ class TestLeastSquares:
     def test_it_is_least_squares_with_curves_on_the_draws_before_they_are_turned(self):
         f = known.Sine(V, 0.3)
         e = sl.explain(f.values, X, method=sl.CLime(curves=True), sigma=FULL, n_samples=1_024)
-        base, weights = lengthened(DESIGNS["aligned"].stream(4, 0).take(1_024))
-        fit = fitted(Curves(of_pairs=False).beside(base), f.values(e.perturbations())[:, 0], weights)[:4]
-        turned = Turns.onto(e.directions).of(fit[None, None])[0, 0]
+        base, weights = long_draws(DESIGNS["aligned"].stream(4, 0).take(1_024))
+        fit = fitted(HermiteBasis(of_pairs=False).beside(base), f.values(e.perturbations())[:, 0], weights)[:4]
+        turned = Rotation.onto(e.directions).of(fit[None, None])[0, 0]
         np.testing.assert_allclose(e.values[0], np.linalg.solve(e.factor.lower.T, turned), rtol=1e-9)
 
     def test_what_the_curves_can_follow_costs_little(self):
@@ -368,11 +368,13 @@ class TestLeastSquares:
         e = sl.explain(f, np.full(d, 0.1), sigma=around, n_samples=n, batch_size=batch_size)
         assert (e.provenance.method, e.design) == (sl.CLime(curves=True), "aligned-pairs")
         values = f(e.perturbations())
-        base, weights = lengthened(DESIGNS["aligned"].stream(d, 0).take(n // 2))
+        base, weights = long_draws(DESIGNS["aligned"].stream(d, 0).take(n // 2))
         halves = (values[0::2] - values[1::2]) / 2
         root = np.sqrt(weights)
-        fit = np.linalg.lstsq(root[:, None] * Curves(of_pairs=True).beside(base), root * halves, rcond=None)[0][:d]
-        turned = Turns.onto(e.directions).of(fit[None, None])[0, 0]
+        fit = np.linalg.lstsq(root[:, None] * HermiteBasis(of_pairs=True).beside(base), root * halves, rcond=None)[0][
+            :d
+        ]
+        turned = Rotation.onto(e.directions).of(fit[None, None])[0, 0]
         np.testing.assert_allclose(e.values[0], np.linalg.solve(e.factor.lower.T, turned), rtol=1e-7)
 
     def test_pairs_need_fewer_draws_where_features_are_many(self):
@@ -429,18 +431,18 @@ class TestLeastSquares:
         """Higher degrees follow tails that few draws do not show, and errors would be too small."""
         f = known.Sine(V, 0.3).values
         e = sl.explain(f, X, method=sl.CLime(curves=True), n_samples=n)
-        base, weights = lengthened(DESIGNS["aligned"].stream(4, 0).take(n))
-        fit = fitted(Curves(of_pairs=False).beside(base)[:, :terms], f(e.perturbations())[:, 0], weights)[:4]
-        np.testing.assert_allclose(e.values[0], Turns.onto(e.directions).of(fit[None, None])[0, 0], rtol=1e-8)
+        base, weights = long_draws(DESIGNS["aligned"].stream(4, 0).take(n))
+        fit = fitted(HermiteBasis(of_pairs=False).beside(base)[:, :terms], f(e.perturbations())[:, 0], weights)[:4]
+        np.testing.assert_allclose(e.values[0], Rotation.onto(e.directions).of(fit[None, None])[0, 0], rtol=1e-8)
 
     def test_looks_go_from_few_to_all_of_them(self):
         f = known.Sine(3 * V, 0.3).values
         e = sl.explain(f, X, method=sl.CLime(curves=True), rtol=0.04, atol=0.0, sigma=0.5)
         n = int(e.n_samples[0])
         assert n > 1_024
-        base, weights = lengthened(DESIGNS["aligned"].stream(4, 0).take(n))
-        fit = fitted(Curves(of_pairs=False).beside(base), f(e.perturbations())[:, 0], weights)[:4]
-        np.testing.assert_allclose(0.5 * e.values[0], Turns.onto(e.directions).of(fit[None, None])[0, 0], rtol=1e-8)
+        base, weights = long_draws(DESIGNS["aligned"].stream(4, 0).take(n))
+        fit = fitted(HermiteBasis(of_pairs=False).beside(base), f(e.perturbations())[:, 0], weights)[:4]
+        np.testing.assert_allclose(0.5 * e.values[0], Rotation.onto(e.directions).of(fit[None, None])[0, 0], rtol=1e-8)
 
     def test_a_cap_below_what_it_needs_is_left_to_differences(self):
         steep = lambda a: np.tanh(a.sum(axis=1))
@@ -533,10 +535,10 @@ class TestLeastSquares:
         u = np.ones(d) / np.sqrt(d)
         settings = {"n_samples": 1_024, "method": sl.CLime(curves=True)}
 
-        def found(function, carriers=None):
+        def found(function, effective_sample_size=None):
             with monkeypatch.context() as patched:
-                if carriers is not None:
-                    patched.setattr(Curves, "carriers", carriers)
+                if effective_sample_size is not None:
+                    patched.setattr(HermiteBasis, "effective_sample_size", effective_sample_size)
                 return sl.explain(lambda a: function(a @ u), np.zeros(d), **settings).values
 
         for line in (0.0, 1e3):
@@ -554,8 +556,8 @@ class TestLeastSquares:
     @pytest.mark.parametrize("d", [4, 20])
     def test_what_carries_a_model_is_counted_beside_the_pilots_line(self, d, batch_size, monkeypatch):
         seen = []
-        finish = Job._finish_leading
-        monkeypatch.setattr(Job, "_finish_leading", lambda *given: seen.append(finish(*given)) or seen[-1])
+        finish = Plan._finish_leading
+        monkeypatch.setattr(Plan, "_finish_leading", lambda *given: seen.append(finish(*given)) or seen[-1])
         v = np.linspace(0.2, 0.5, d)
         f = lambda a: 40 * (a @ v) + np.exp(a @ v)
         e = sl.explain(f, np.zeros(d), n_samples=1_024, batch_size=batch_size, method=sl.CLime(curves=True))
@@ -565,7 +567,7 @@ class TestLeastSquares:
         left = f(points) - points @ slopes
         left = (left[0::2] - left[1::2]) / 2 if e.design == "aligned-pairs" else left - left.mean()
         left -= left.mean()
-        np.testing.assert_allclose(seen[0].bending, (left**2).sum() ** 2 / (left**4).sum(), rtol=1e-9)
+        np.testing.assert_allclose(seen[0].residual_ess, (left**2).sum() ** 2 / (left**4).sum(), rtol=1e-9)
 
     def test_curves_need_aligned_draws(self):
         with pytest.raises(sl.errors.InvalidArgument, match="Use design='aligned'"):

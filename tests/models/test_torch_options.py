@@ -163,12 +163,12 @@ class TestDevice:
 
     def test_graphics_cards_are_given_more_points_at_once(self, monkeypatch):
         model = sl.as_model(network())
-        assert (model.batch_bytes, model.held_bytes, model.is_apart) == (DENSE_BATCH_BYTES, None, False)
+        assert (model.batch_bytes, model.held_bytes, model.is_asynchronous) == (DENSE_BATCH_BYTES, None, False)
         apple = dataclasses.replace(model, device=torch.device("mps"))
-        assert (apple.batch_bytes, apple.held_bytes, apple.is_apart) == (GRAPHICS_BATCH_BYTES, None, True)
+        assert (apple.batch_bytes, apple.held_bytes, apple.is_asynchronous) == (GRAPHICS_BATCH_BYTES, None, True)
         monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(total_memory=2**35))
         card = dataclasses.replace(model, device=torch.device("cuda"))
-        assert (card.batch_bytes, card.held_bytes, card.is_apart) == (2**26, 2**31, True)
+        assert (card.batch_bytes, card.held_bytes, card.is_asynchronous) == (2**26, 2**31, True)
         float32 = np.dtype(np.float32)
         assert automatic_batch_size(15, float32) == 32_768
         assert automatic_batch_size(16, float32, model) == 8_192  # with 64 + 64 + 2 numbers made of each point

@@ -6,7 +6,7 @@ from sklearn.linear_model import LinearRegression
 
 import smoothlime as sl
 from smoothlime.errors import SmoothlimeError
-from smoothlime.sampling.options import Settings
+from smoothlime.sampling.options import Options
 
 X = np.random.default_rng(0).normal(size=(2, 3))
 LINE = LinearRegression().fit(np.eye(3), [1.0, 2.0, 3.0])
@@ -46,7 +46,7 @@ def test_bad_settings_are_refused_before_the_model_is_asked(door, wrong):
 
 
 def test_numbers_are_plain_ones():
-    settings = Settings(n_samples=np.int64(64), rtol=np.float32(0.5), atol=1, seed=2.0, batch_size=np.int32(8))
+    settings = Options(n_samples=np.int64(64), rtol=np.float32(0.5), atol=1, seed=2.0, batch_size=np.int32(8))
     assert (settings.n_samples, settings.rtol, settings.absolute) == (64, 0.5, 1.0)
     assert [type(each) for each in (settings.n_samples, settings.rtol, settings.seed, settings.batch_size)] == [
         int,

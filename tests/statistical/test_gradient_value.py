@@ -7,9 +7,10 @@ import torch
 import smoothlime as sl
 from smoothlime import testing as known
 from smoothlime.draws.designs import DESIGNS
-from smoothlime.draws.rotation import Turns
+from smoothlime.draws.rotation import Rotation
 from smoothlime.estimators import gradient_value as both
-from smoothlime.estimators.gradient_value import are_torn, combined
+from smoothlime.estimators.gradient_value import are_inconsistent
+from smoothlime.estimators.gradient_value import combine_gradients_with_values as combine
 
 V = np.array([0.7, -0.5, 0.3, 0.2])
 X = np.array([0.2, -0.2, 0.2, 0.1])
@@ -69,7 +70,7 @@ class TestCombination:
         for row in range(3):
             for axis in range(5):
                 expected[row, :, axis] = by_hand(gradients[row, :, axis], slopes[row, :, axis])
-        np.testing.assert_allclose(combined(gradients, slopes), expected, rtol=1e-12)
+        np.testing.assert_allclose(combine(gradients, slopes), expected, rtol=1e-12)
         assert not np.allclose(expected, gradients)
 
     def test_has_the_same_weights_for_the_outputs_of_a_row(self):
@@ -83,42 +84,45 @@ class TestCombination:
         gradients, slopes = (
             np.concatenate([each, -each.sum(axis=1, keepdims=True)], axis=1) for each in (gradients, slopes)
         )
-        said = combined(gradients.reshape(9, 16, 5), slopes.reshape(9, 16, 5), 3).reshape(3, 3, 16, 5)
+        said = combine(gradients.reshape(9, 16, 5), slopes.reshape(9, 16, 5), 3).reshape(3, 3, 16, 5)
         np.testing.assert_allclose(said.sum(axis=1), 0, atol=1e-9)
         assert not np.allclose(said, gradients)
 
     def test_outputs_have_the_same_say_in_them_however_large(self):
         gradients, slopes = np.random.default_rng(6).normal(size=(2, 2, 16, 5))
         larger = np.array([1_000.0, 1.0])[:, None, None]
-        said = combined(gradients, slopes, 2)
-        np.testing.assert_allclose(combined(larger * gradients, larger * slopes, 2), larger * said, rtol=1e-9)
-        assert not np.allclose(said, combined(gradients, slopes))  # each by itself has other weights
+        said = combine(gradients, slopes, 2)
+        np.testing.assert_allclose(combine(larger * gradients, larger * slopes, 2), larger * said, rtol=1e-9)
+        assert not np.allclose(said, combine(gradients, slopes))  # each by itself has other weights
 
     def test_lies_between_what_gradients_and_values_say(self):
         half = np.random.default_rng(3).normal(size=(1, 8, 3))
         gradients = np.concatenate([half, -half], axis=1)  # neither skewed nor off zero
-        np.testing.assert_allclose(combined(gradients, 3 * gradients), gradients)  # would want less than no weight
-        np.testing.assert_allclose(combined(gradients, gradients / 2), gradients / 2)  # would want twice all of it
+        np.testing.assert_allclose(combine(gradients, 3 * gradients), gradients)  # would want less than no weight
+        np.testing.assert_allclose(combine(gradients, gradients / 2), gradients / 2)  # would want twice all of it
 
     def test_leaves_values_out_that_say_something_else(self):
         rng = np.random.default_rng(2)
         gradients = rng.normal(size=(1, 16, 3))
         slopes = 0.1 * rng.normal(size=(1, 16, 3)) + [0.0, 2.0, 5.0]
-        said = combined(gradients, slopes)
+        said = combine(gradients, slopes)
         assert not np.allclose(said[:, :, 0], gradients[:, :, 0])
         np.testing.assert_array_equal(said[:, :, 1:], gradients[:, :, 1:])
-        np.testing.assert_array_equal(combined(gradients + 3, np.zeros((1, 16, 3))), gradients + 3)
+        np.testing.assert_array_equal(combine(gradients + 3, np.zeros((1, 16, 3))), gradients + 3)
 
     def test_of_gradients_that_agree_is_their_mean(self):
         gradients = np.full((1, 16, 3), 2.0)
         noisy = np.random.default_rng(0).normal(size=(1, 16, 3))
-        np.testing.assert_array_equal(combined(gradients, noisy), gradients)
-        np.testing.assert_array_equal(combined(gradients, gradients), gradients)
+        np.testing.assert_array_equal(combine(gradients, noisy), gradients)
+        np.testing.assert_array_equal(combine(gradients, gradients), gradients)
 
     def test_does_not_mind_the_scale(self):
         gradients, slopes = np.random.default_rng(0).normal(size=(2, 1, 16, 3))
         for scale in (1e-150, 1e100):
-            np.testing.assert_allclose(combined(scale * gradients, scale * slopes), scale * combined(gradients, slopes))
+            np.testing.assert_allclose(
+                combine(scale * gradients, scale * slopes),
+                scale * combine(gradients, slopes),
+            )
 
     def test_is_a_reason_to_look_closer_only_where_much_is_missing_and_surely(self):
         noise = np.random.default_rng(4).normal(size=(5, 16, 3))
@@ -129,7 +133,7 @@ class TestCombination:
         slopes[3, :, 2] = 3.0 + 4 * noise[3, :, 2]  # enough, but it may be chance
         slopes[4] += 10.0
         np.testing.assert_array_equal(
-            are_torn(gradients, slopes, np.array([9.0, 9.0, 9.0, 9.0, 0.0])), [False, True, False, False, False]
+            are_inconsistent(gradients, slopes, np.array([9.0, 9.0, 9.0, 9.0, 0.0])), [False, True, False, False, False]
         )
 
     def test_is_no_reason_where_rows_are_so_many_that_one_of_them_is_so_far_by_chance(self):
@@ -138,8 +142,8 @@ class TestCombination:
         one = rng.normal(size=(1, 16, 1))
         one += 6.5 * one.std(ddof=1) / 4 - one.mean()
         few, many = (np.concatenate([one, np.zeros((rows - 1, 16, 1))]).repeat(100, axis=2) for rows in (1, 1_000))
-        assert are_torn(0 * few[..., :1], few[..., :1], np.ones(1)).tolist() == [True]
-        assert not are_torn(0 * many, many, np.ones(1_000)).any()
+        assert are_inconsistent(0 * few[..., :1], few[..., :1], np.ones(1)).tolist() == [True]
+        assert not are_inconsistent(0 * many, many, np.ones(1_000)).any()
 
     @pytest.mark.parametrize("around", [sl.Neighbourhood([0.5, 0.8, 1.0, 0.3]), FULL], ids=["diagonal", "full"])
     @pytest.mark.parametrize("batch_size", ["auto", 50])
@@ -149,7 +153,7 @@ class TestCombination:
         assert (e.provenance.method, e.design) == (BOTH, "aligned")
         points = e.perturbations()
         values, gradients = f.values_and_gradients(points, np.ones((256, 1)))
-        turns, factor = Turns.onto(e.directions), e.factor
+        turns, factor = Rotation.onto(e.directions), e.factor
         axes = turns.of(np.eye(4)[None])[0]  # rows: where each axis went
         before = factor.whiten(gradients) @ axes.T
         z = DESIGNS["aligned"].stream(4, 0).take(256)

@@ -161,7 +161,7 @@ def test_nothing_depends_on_where_groups_are_nor_on_what_is_made_ahead(quantile,
 
 def test_lengths_that_were_made_ahead_are_not_made_again(monkeypatch):
     made = [TorchGroupSums(torch, torch.from_numpy(PSEUDO * SIZES[:, None])).means(SIZES, DIAGONAL) for _ in range(3)]
-    monkeypatch.setattr(lengths.Lengths, "of", None)
+    monkeypatch.setattr(lengths.RowNorms, "of", None)
     other = dataclasses.replace(DIAGONAL, lower=2 * DIAGONAL.lower)
     groups(made[0][1]).measure(made[0][0], np.ones(R), DIAGONAL, 0.05)
     for slopes, said, factor in ((made[0][0], made[1][1], DIAGONAL), (made[2][0], made[2][1], other)):

@@ -19,7 +19,7 @@ X = np.random.default_rng(5).normal(size=(1, 4))
 @pytest.fixture(autouse=True)
 def apart(monkeypatch):
     """Networks behave as on a graphics card, and even the smallest batch is worth beginning with."""
-    monkeypatch.setattr(TorchModel, "is_apart", True)
+    monkeypatch.setattr(TorchModel, "is_asynchronous", True)
     monkeypatch.setattr(torch_sums, "WORTH_KEEPING", 1)
     monkeypatch.setattr(gradient_path, "WORTH_DRAWING", 1)
     monkeypatch.setattr(at_rows, "WORTH_OPENING", 1)

@@ -9,7 +9,7 @@ from scipy import stats
 import smoothlime as sl
 from smoothlime import testing as known
 from smoothlime.draws.designs import PARTS
-from smoothlime.draws.long_draws import SHARE, lengthened
+from smoothlime.draws.long_draws import SHARE, long_draws
 from smoothlime.uncertainty.stopping import Stopping
 
 V = np.linspace(-0.5, 0.6, 8)
@@ -44,7 +44,7 @@ def fitted(points, values, weights):
 @pytest.mark.parametrize("d", [1, 2, 3, 8, 128])
 def test_each_length_goes_to_the_same_quantile_of_the_mixture(d, share):
     z = np.random.default_rng(d).standard_normal((5, 400, d))
-    longer, weights = lengthened(z, share)
+    longer, weights = long_draws(z, share)
     before, after = (np.linalg.norm(each, axis=-1) for each in (z, longer))
     for tail in ("cdf", "sf"):
         plain, more = (getattr(stats.chi2(d + k), tail) for k in (0, 2))
@@ -55,7 +55,7 @@ def test_each_length_goes_to_the_same_quantile_of_the_mixture(d, share):
 
 def test_lengths_that_no_draw_has_stay_finite():
     z = np.outer([1e-12, 1e-3, 6.3, 9.0, 20.0], np.ones(3))
-    longer, weights = lengthened(z)
+    longer, weights = long_draws(z)
     assert np.isfinite(longer).all()
     assert ((weights > 0) & (weights <= 1.5)).all()
     assert (np.diff(longer[:, 0]) > 0).all()
@@ -68,7 +68,7 @@ def test_lengths_that_no_draw_has_stay_finite():
 @pytest.mark.parametrize("d", [1, 3, 11])
 def test_weighted_means_are_those_over_the_neighbourhood(d):
     rng = np.random.default_rng(0)
-    z, weights = lengthened(rng.standard_normal((400_000, d)))
+    z, weights = long_draws(rng.standard_normal((400_000, d)))
     first = z[:, 0]
     for power, moment in ((0, 1.0), (1, 0.0), (2, 1.0), (3, 0.0), (4, 3.0), (6, 15.0)):
         terms = weights * first**power
@@ -131,7 +131,7 @@ def test_the_scale_is_that_of_the_neighbourhood(d, monkeypatch):
     monkeypatch.setattr(Stopping, "tolerance", lambda self, size, radius, spread: seen.append(spread) or 0 * size)
     sl.explain(lambda a: a[:, 0] ** 2, np.zeros((50, d)), method="clime", design="aligned", **SETTINGS)
     assert abs(seen[0].mean() - np.sqrt(2)) < 4.5 * seen[0].std() / np.sqrt(50)
-    points = lengthened(np.random.default_rng(0).standard_normal((100_000, d)))[0]
+    points = long_draws(np.random.default_rng(0).standard_normal((100_000, d)))[0]
     assert (points[:, 0] ** 2).std() > 1.1 * np.sqrt(2)
 
 
@@ -238,4 +238,4 @@ def test_files_of_earlier_versions_are_drawn_again_as_they_were(tmp_path):
             with pytest.raises(sl.errors.InvalidArgument, match=r"a share of 1 longer.*Explain the rows once more"):
                 old.perturbations()
         else:
-            np.testing.assert_allclose(lengthened(old.perturbations())[0], e.perturbations(), rtol=1e-9)
+            np.testing.assert_allclose(long_draws(old.perturbations())[0], e.perturbations(), rtol=1e-9)
