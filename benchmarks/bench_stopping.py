@@ -33,7 +33,8 @@ import numpy as np
 from scipy.stats import t as student
 
 import smoothlime as sl
-from smoothlime.explain import prepare, resolve
+from smoothlime.sampling.plan import resolve
+from smoothlime.sampling.route import prepare
 from smoothlime.sampling.options import Options
 from smoothlime.testing import Absolute, Probit, Profile, Relu, RidgeFunction, Sine, Step
 from smoothlime.uncertainty.jackknife import standard_error

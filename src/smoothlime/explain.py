@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
 
-from ._core.validate import check_choice
 from ._core.warn import warn
-from .draws.designs import DESIGNS, Design
-from .errors import InvalidArgument, LostPrecision, NoGradients, NotConverged, TooFewDraws
-from .estimators import Estimator, Lime
-from .exact import Exact
-from .models import Evaluation, model_dtype, model_epsilon
-from .models.evaluation import automatic_batch_size
-from .models.problem import Problem, build_problem
-from .models.target_check import check_target
-from .models.targets import every_output, implied_range, stretch_of
+from .errors import NotConverged
+from .estimators import Estimator
+from .models.targets import every_output
 from .result.explanation import Explanation
-from .sampling.at_rows import ask_at_rows
-from .sampling.defaults import certify_method, choose_design, choose_method
-from .sampling.exact_route import ExactRoute, find_exact_route
-from .sampling.loop import run
-from .sampling.margin_control import settle_control
 from .sampling.options import Options
-from .sampling.plan import Plan
+from .sampling.route import prepare, resolve, run
 from .space.neighbourhood import Neighbourhood
-from .uncertainty.stopping import FIRST_LOOK, Stopping, plan_looks
-
-BLURRED = 1e-3
-"""Spacing of a model's numbers, in neighbourhood standard deviations, from which on slopes lose digits."""
-
-BLIND = 2.0
-"""And from which on steps get lost between them, so that slopes are no longer blurred but wrong: by 1.5% here, and soon
-by all of it."""
 
 
 def explain(
@@ -128,18 +107,15 @@ def explain(
     >>> np.round(np.abs(e.values), 2), e.converged
     (array([[1.96, 0.  ]]), array([ True]))
     """
-    settings = Options(
+    options = Options(
         n_samples=n_samples, rtol=rtol, atol=atol, confidence=confidence, guarantee=guarantee,
         output_range=output_range, gradient_bound=gradient_bound, max_samples=max_samples, draws=draws, seed=seed,
         batch_size=batch_size,
     )  # fmt: skip
     problem = prepare(model, X, sigma=sigma, background=background, output=output)
-    known = exact_route_unless_drawn(problem, method, draws=n_samples is not None or design != "auto")
-    if known is not None:
-        return known.run(known.resolve(target), settings.confidence, progress)[0]
-    plan = resolve(problem, settings, method=method, target=target, design=design, may_open=True)
-    resolved = plan.resolve(target)
-    (explanation,) = run(plan, resolved, progress, tells_jumps=True)
+    is_drawn = n_samples is not None or design != "auto"
+    route = resolve(problem, options, is_drawn=is_drawn, method=method, target=target, design=design)
+    (explanation,) = run(route, route.resolve(target), options.confidence, progress)
     if n_samples is None:
         warn_not_converged({explanation.output_name: explanation})
     return explanation
@@ -180,142 +156,19 @@ def explain_outputs(
     >>> np.round((both["0"] + both["1"]).values, 12)
     array([[0.]])
     """
-    settings = Options(
+    options = Options(
         n_samples=n_samples, rtol=rtol, atol=atol, confidence=confidence, guarantee=guarantee,
         output_range=output_range, gradient_bound=gradient_bound, max_samples=max_samples, draws=draws, seed=seed,
         batch_size=batch_size,
     )  # fmt: skip
     problem = prepare(model, X, sigma=sigma, background=background, output=output)
-    known = exact_route_unless_drawn(problem, method, draws=n_samples is not None or design != "auto")
-    if known is not None:
-        every = every_output(known.outputs, len(known.predictions))
-        return dict(zip(every.names, known.run(every, settings.confidence, progress), strict=True))
-    plan = resolve(problem, settings, method=method, design=design, may_open=True)
-    resolved = every_output(plan.outputs, len(plan.rows))
-    explanations = dict(zip(resolved.names, run(plan, resolved, progress, tells_jumps=True), strict=True))
+    is_drawn = n_samples is not None or design != "auto"
+    route = resolve(problem, options, is_drawn=is_drawn, method=method, design=design)
+    every = every_output(route.outputs, len(problem.rows))
+    explanations = dict(zip(every.names, run(route, every, options.confidence, progress), strict=True))
     if n_samples is None:
         warn_not_converged(explanations)
     return explanations
-
-
-def prepare(model: Any, X: Any, *, sigma: Any, background: Any = None, output: str = "probability") -> Problem:
-    """What is explained: the model, the rows and the neighbourhood, checked."""
-    check_choice(output, "output", ("probability", "margin"))
-    return build_problem(model, X, sigma=sigma, background=background, output=output)
-
-
-def resolve(
-    problem: Problem,
-    settings: Options,
-    *,
-    method: str | Estimator = "auto",
-    target: Any = None,
-    design: str = "auto",
-    may_turn: bool = True,
-    may_open: bool = False,
-) -> Plan:
-    """Settle every choice, and ask the model for f(x).
-
-    That may come behind the draws, the first of which are then under way: see `at_rows`.
-    """
-    problem.check_rows()
-    adapted, rows, factor = problem.model, problem.rows, problem.factor
-    d = len(factor.free)
-    has_gradients = hasattr(adapted, "values_and_gradients")  # it is Differentiable: asking a protocol takes longer
-    estimator: Estimator
-    if settings.is_certified:
-        check_target(target, adapted)
-        known = implied_range(adapted, target) if settings.output_range is None else settings.output_range
-        estimator = certify_method(
-            method, has_gradients=has_gradients, output_range=known,
-            gradient_bound=None if settings.gradient_bound is None else settings.gradient_bound * stretch_of(target),
-        )  # fmt: skip
-    else:
-        estimator = choose_method(
-            method, has_gradients=has_gradients, d=d, n=settings.n_samples, most=settings.max_samples, design=design,
-            may_turn=may_turn,
-        )  # fmt: skip
-    if estimator.needs == "gradients" and not has_gradients:
-        msg = (
-            f"{estimator.name} needs gradients; a {problem.kind} gives only values."
-            " Use method='clime' or 'differences', or from_functions(values=..., gradients=...)"
-        )
-        raise NoGradients(msg)
-    dtype = model_dtype(adapted)
-    if isinstance(settings.batch_size, int):
-        size = settings.batch_size
-    else:
-        # points that are made on the host stay there, in its cache, whatever the device would like
-        size = automatic_batch_size(rows.shape[1], dtype, adapted if hasattr(estimator, "gather") else None)
-    is_chosen = not settings.is_certified and method == design == "auto"
-    estimator, controlled = settle_control(estimator, problem, size, is_chosen=is_chosen)
-    chosen, looks = _budget(estimator, design, d, settings.n_samples, settings.max_samples, may_turn=may_turn)
-    stopping = Stopping(looks, settings.rtol, settings.absolute, settings.confidence)
-    evaluation = Evaluation(adapted if controlled is None else controlled.margins.model, size)
-    plan = Plan(
-        problem=problem,
-        evaluation=evaluation,
-        method=estimator,
-        design=chosen,
-        stopping=stopping,
-        is_shared=settings.draws == "shared",
-        seed=settings.seed,
-        dtype=dtype.name,
-        controlled=controlled,
-    )
-    asked = dataclasses.replace(plan, at_rows=ask_at_rows(plan, may_open=may_open))
-    _check_spacing(problem)  # a device is busy meanwhile
-    return asked
-
-
-def exact_route_unless_drawn(problem: Problem, method: Any, *, draws: bool) -> ExactRoute | None:
-    """The closed form, where it is asked for; or where nothing else is, draws included, and the model has one."""
-    is_asked_for = method == "exact" or isinstance(method, Exact)
-    if is_asked_for and draws:
-        msg = "method='exact' draws nothing; leave n_samples and design out"
-        raise InvalidArgument(msg)
-    if not is_asked_for and (method != "auto" or draws):
-        return None
-    return find_exact_route(problem, is_asked_for=is_asked_for)
-
-
-def _budget(
-    method: Estimator, design: str, d: int, asked: int | None, cap: int, *, may_turn: bool
-) -> tuple[Design, tuple[int, ...]]:
-    """The design and the numbers of draws at which to look, in whole blocks.
-
-    Too few draws are an error that names the fewest.
-    """
-    name = choose_design(design, method, d=d, n=asked or cap, may_turn=may_turn)
-    chosen = DESIGNS[name]
-    fewest = method.fewest(d, is_paired=chosen.is_paired)
-    if asked is not None:
-        n = chosen.whole(asked, d)
-        if n < fewest:
-            msg = (
-                f"n_samples={asked} is too few for {method.name}{_drawn(name, method)} on {d} features:"
-                f" at least {chosen.whole(fewest, d)} are needed for slopes with error bars{_wider(method)}"
-            )
-            raise TooFewDraws(msg)
-        return chosen, (n,)
-    first = chosen.whole(max(FIRST_LOOK, fewest), d)
-    last = chosen.below(cap, d)
-    if last < first:
-        msg = (
-            f"max_samples={cap} is below the first look, at {first} draws for {method.name}{_drawn(name, method)}"
-            f" on {d} features. Raise it, or give n_samples{_wider(method)}"
-        )
-        raise TooFewDraws(msg)
-    return chosen, plan_looks(first, last)
-
-
-def _wider(method: Estimator) -> str:
-    """What else helps where a kernel leaves few of the draws."""
-    return "; a wider kernel needs fewer" if isinstance(method, Lime) and method.kernel is not None else ""
-
-
-def _drawn(design: str, method: Estimator) -> str:
-    return "" if design == method.name else f" with {design} draws"
 
 
 def warn_not_converged(explanations: Mapping[str, Explanation]) -> None:
@@ -332,26 +185,3 @@ def warn_not_converged(explanations: Mapping[str, Explanation]) -> None:
             " Their error bars hold all the same. Raise max_samples, rtol or atol"
         )
         warn(msg, NotConverged)
-
-
-def _check_spacing(problem: Problem) -> None:
-    """A model in few digits cannot tell x from x + step when the step is below the spacing of numbers near x."""
-    model, factor, names = problem.model, problem.factor, problem.feature_names
-    epsilon = model_epsilon(model)
-    x = problem.x if len(factor.free) == problem.x.shape[1] else problem.x[:, factor.free]
-    if np.max(epsilon) * max(x.max(), -x.min()) <= BLURRED * factor.std.min():  # fine everywhere, seen by one number
-        return
-    _, exponent = np.frexp(np.abs(x).max(axis=0))
-    spacing = epsilon * np.ldexp(0.5, exponent)
-    j = int(np.argmax(spacing / factor.std))
-    if spacing[j] > BLURRED * factor.std[j]:
-        is_blind = spacing[j] > BLIND * factor.std[j]
-        msg = (
-            f"sigma is {factor.std[j]:.3g} for feature {names[factor.free[j]]!r}, but the model's numbers are"
-            f" {spacing[j]:.2g} apart at row {np.abs(x[:, j]).argmax()}:"
-            f" {'steps get lost between them' if is_blind else 'slopes lose digits'}."
-            " Raise sigma, centre the feature, or use float64"
-        )
-        if is_blind:
-            raise InvalidArgument(msg)
-        warn(msg, LostPrecision)

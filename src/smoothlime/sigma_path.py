@@ -15,12 +15,14 @@ from ._core.types import Array
 from ._core.validate import as_float_array, check_count
 from .errors import InvalidArgument, WrongType
 from .estimators import Estimator
-from .explain import exact_route_unless_drawn, prepare, resolve
 from .models import Target
+from .models.problem import Problem
 from .result.explanation import Explanation
-from .sampling.loop import run
+from .sampling import plan as plans
+from .sampling.exact_route import ExactRoute
 from .sampling.options import Options
 from .sampling.plan import Plan
+from .sampling.route import prepare, resolve, run
 from .space.neighbourhood import Neighbourhood
 
 if TYPE_CHECKING:
@@ -212,60 +214,35 @@ def sigma_path(
     around = _check_neighbourhood(neighbourhood, background)
     _check_one_row(getattr(x, "shape", ()))  # before the model is asked about them all
     is_free = isinstance(n_samples, str) and n_samples == "auto"
-    settings = Options(
+    options = Options(
         n_samples=DRAWS if is_free else check_count(n_samples, "n_samples"), confidence=confidence, seed=seed,
         batch_size=batch_size,
     )  # fmt: skip
     spreads = [float(each) if around is None else _times(around, around, each) for each in wanted]
-    draws = not is_free or design != "auto"
-    known = _exact_path(
-        model, x, method, spreads, background, target, output, settings.confidence, progress, draws=draws
-    )
-    if known:
-        return SigmaPath(wanted, tuple(known))
+    is_drawn = not is_free or design != "auto"
     problem = prepare(model, x, sigma=spreads[0], background=background, output=output)
-    plan = resolve(problem, settings, method=method, target=target, design=design, may_turn=False)
-    _check_one_row(plan.rows.shape)
-    resolved = plan.resolve(target)
-    with Progress(progress, len(wanted) * plan.stopping.looks[-1]) as watch:
-        jobs = [_widened(plan, around, each) for each in wanted]
-        return SigmaPath(wanted, tuple(_explain(each, resolved, watch) for each in jobs))
+    _check_one_row(problem.rows.shape)
+    problems = [problem.within(_times(around or Neighbourhood(), problem.neighbourhood, each)) for each in wanted]
+    routes = _routes(problems, options, is_drawn=is_drawn, method=method, target=target, design=design)
+    resolved = routes[0].resolve(target)
+    each = routes[0].stopping.looks[-1] if isinstance(routes[0], Plan) else 1
+    with Progress(progress, len(wanted) * each) as watch:
+        return SigmaPath(wanted, tuple(_explain(each, resolved, options.confidence, watch) for each in routes))
 
 
-def _exact_path(
-    model: Any,
-    x: Any,
-    method: Any,
-    spreads: Sequence[float | Neighbourhood],
-    background: Any,
-    target: Any,
-    output: str,
-    confidence: float,
-    progress: Any,
-    *,
-    draws: bool,
-) -> list[Explanation]:
-    """Explanations by closed form, which needs no draws at any σ; none where the model has no such form at some."""
-    found = []
-    for sigma in spreads:
-        problem = prepare(model, x, sigma=sigma, background=background, output=output)
-        known = exact_route_unless_drawn(problem, method, draws=draws)
-        if known is None:
-            return []
-        _check_one_row(known.problem.rows.shape)
-        found += known.run(known.resolve(target), confidence, progress)
-    return found
-
-
-def _widened(plan: Plan, around: Neighbourhood | None, sigma: float) -> Plan:
-    """The same job, the same draws, with another σ."""
-    unit = Neighbourhood() if around is None else around
-    problem = plan.problem
-    neighbourhood = _times(unit, problem.neighbourhood, sigma)
-    factor = neighbourhood.factor(problem.rows.shape[1], problem.feature_names)
-    widened = dataclasses.replace(problem, neighbourhood=neighbourhood, factor=factor)
-    controlled = None if plan.controlled is None else plan.controlled.around(widened)
-    return dataclasses.replace(plan, problem=widened, controlled=controlled)
+def _routes(
+    problems: Sequence[Problem], options: Options, *, is_drawn: bool, **choices: Any
+) -> Sequence[ExactRoute] | Sequence[Plan]:
+    """The closed form at each σ, which needs no draws; where the model has none at some, plans of the same draws."""
+    exact: list[ExactRoute] = []
+    for problem in problems:
+        route = resolve(problem, options, is_drawn=is_drawn, may_rotate=False, **choices)
+        if isinstance(route, Plan):
+            # draws that are rotated to the model would not be the same at all σ
+            first = plans.resolve(problems[0], options, may_rotate=False, **choices) if exact else route
+            return [first.within(each) for each in problems]
+        exact.append(route)
+    return exact
 
 
 def _times(unit: Neighbourhood, shape: Neighbourhood, sigma: float) -> Neighbourhood:
@@ -273,10 +250,10 @@ def _times(unit: Neighbourhood, shape: Neighbourhood, sigma: float) -> Neighbour
     return dataclasses.replace(shape, sigma=unit.sigma * float(sigma))
 
 
-def _explain(plan: Plan, target: Target, watch: Progress) -> Explanation:
+def _explain(route: ExactRoute | Plan, target: Target, confidence: float, watch: Progress) -> Explanation:
     """One σ, counted on the bar of the whole path."""
     before = watch.done
-    (explanation,) = run(plan, target, lambda done, _: watch.advance(before + done - watch.done))
+    (explanation,) = run(route, target, confidence, lambda done, _: watch.advance(before + done - watch.done))
     return explanation
 
 

@@ -14,10 +14,10 @@ from .._core.types import Array
 from .._core.validate import check_count
 from .._core.version import versions
 from ..errors import InvalidArgument, NoClosedForm, TooFewDraws
-from ..explain import prepare, resolve
 from ..models import Differentiable
 from ..sampling.options import Options
-from ..sampling.plan import Plan
+from ..sampling.plan import Plan, resolve
+from ..sampling.route import prepare
 from .contenders import METHODS, LeftOut, Pair, needs_of, pairs, settings_of, usable, with_enough_draws
 from .timing import ROUNDS, Case, Cost, bare_seconds, costs_of, speed
 

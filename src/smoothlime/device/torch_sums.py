@@ -51,6 +51,7 @@ def empty_sums(
     rows: Points,
     free: Indices,
     groups: int,
+    weights: Array,
     *,
     moments: bool,
     slopes: bool = False,
@@ -64,7 +65,9 @@ def empty_sums(
     is_as_it_is = model.is_asynchronous or model.compiled is not None
     if not is_as_it_is:
         model = dataclasses.replace(model, module=_constant(model))
-    return TorchSums(model, rows, free, groups, moments=moments, slopes=slopes, is_shared=is_shared)
+    sums = TorchSums(model, rows, free, groups, moments=moments, slopes=slopes, is_shared=is_shared)
+    sums.aim(weights)
+    return sums
 
 
 def _constant(model: TorchModel) -> Any:

@@ -15,11 +15,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from .._core.types import Array, Indices
-from ..errors import ModelError
+from .._core.validate import check_number, check_range
+from ..errors import InvalidArgument, ModelError
 from ..space.neighbourhood import Factor
 from ..uncertainty import bounds
 from .clime import CLime
-from .protocol import Batch, Estimate, GroupedDraws, Rows
+from .differences import Differences
+from .protocol import Batch, Drawn, Estimate, Estimator, GroupedDraws, Rows, Setup
 from .smoothgrad import SmoothGrad
 from .stein import Stein
 
@@ -42,7 +44,7 @@ class _GradientState:
 
 
 @dataclass(frozen=True, slots=True)
-class CertifiedSmoothGrad:
+class CertifiedSmoothGrad(Estimator):
     """Mean gradient with a bound on its error, from a bound on the length of every gradient."""
 
     gradient_bound: float
@@ -65,9 +67,13 @@ class CertifiedSmoothGrad:
         """Enough to see a mean and a variance."""
         return 64
 
-    def start(self, rows: int, groups: int, factor: Factor, *, is_shared: bool) -> _GradientState:
+    def numbers(self, setup: Setup) -> int:
+        """As without a certificate, and the pilot's."""
+        return self.base.numbers(setup) + (setup.d + 1) ** 2
+
+    def start(self, setup: Setup) -> _GradientState:
         """Empty sums."""
-        return _GradientState(self.base.start(rows, groups, factor, is_shared=is_shared), rows, factor.std)
+        return _GradientState(self.base.start(setup), setup.rows, setup.factor.std)
 
     def update(self, state: _GradientState, rows: Rows, groups: slice, batch: Batch) -> None:
         """Add gradients, standardised, to the pilot while it lasts and then to what is bounded."""
@@ -99,14 +105,9 @@ class CertifiedSmoothGrad:
         state.pilot = state.pilot / n
         state.pilot_squares = np.maximum(state.pilot_squares / n - (state.pilot**2).sum(axis=1), 0.0)
 
-    def finish(self, state: _GradientState, sizes: Array, factor: Factor) -> Estimate:
-        """As without a certificate."""
-        return self.base.finish(state.base, sizes, factor)
-
-    def certify(
-        self, state: _GradientState, estimate: Estimate, factor: Factor, n: int, miss: float
-    ) -> tuple[Estimate, Array]:
+    def finish(self, state: _GradientState, drawn: Drawn) -> Estimate:
         """The mean of all gradients; the smaller of the ball bound and the empirical Bernstein bound."""
+        estimate, n, miss = self.base.finish(state.base, drawn), drawn.n, drawn.miss
         length = self.gradient_bound * float(state.std.max())
         fixed = bounds.ball_radius(length, n, miss / 2)
         main = n - state.n_pilot
@@ -117,7 +118,7 @@ class CertifiedSmoothGrad:
         adaptive += bounds.vector_tilt(tilt) * state.squares / (farthest * tilt * main)
         # the bound is for the mean without the pilot; what is reported may lie a little apart from it
         apart = np.linalg.norm(estimate.values * state.std - state.pilot - state.first / main, axis=1)
-        return estimate, np.minimum(fixed, adaptive + apart)
+        return dataclasses.replace(estimate, radius=np.minimum(fixed, adaptive + apart))
 
 
 class _ValueState:
@@ -162,7 +163,7 @@ _BY_ROW = (
 
 
 @dataclass(frozen=True, slots=True)
-class CertifiedValues:
+class CertifiedValues(Estimator):
     """Stein or C-LIME with a bound on its error, from the range of the model's output."""
 
     base: CLime | Stein
@@ -190,14 +191,18 @@ class CertifiedValues:
         """Enough for a least-squares line."""
         return max(64, 8 * (d + 1))
 
-    def start(self, rows: int, groups: int, factor: Factor, *, is_shared: bool) -> _ValueState:
+    def numbers(self, setup: Setup) -> int:
+        """As without a certificate, and the pilot's least squares."""
+        return self.base.numbers(setup) + (setup.d + 1) ** 2
+
+    def start(self, setup: Setup) -> _ValueState:
         """Empty sums."""
-        return _ValueState(self.base.start(rows, groups, factor, is_shared=is_shared), rows, groups, len(factor.free))
+        return _ValueState(self.base.start(setup), setup.rows, setup.groups, setup.d)
 
     def update(self, state: _ValueState, rows: Rows, groups: slice, batch: Batch) -> None:
         """Add values to the pilot's line while it lasts, and then residuals from it, clipped."""
         self.base.update(state.base, rows, groups, batch)
-        self.check(batch.values)
+        self.check_values(batch.values)
         r = len(batch.values)
         z = batch.draws.z.reshape(len(batch.draws.z), -1, batch.draws.z.shape[-1])
         f = batch.values.reshape(r, -1) - (self.low + self.high) / 2
@@ -217,7 +222,7 @@ class CertifiedValues:
             state.moments[rows] += np.matmul(f[:, None, :], with_one)[:, 0]
             state.variance[rows] += (f**2).sum(axis=1)
 
-    def check(self, values: Array) -> None:
+    def check_values(self, values: Array) -> None:
         """Refuse values that leave the range."""
         least, most = float(values.min()), float(values.max())
         slack = 1e-6 * (self.high - self.low)  # a float32 softmax may exceed 1 by its rounding
@@ -246,14 +251,9 @@ class CertifiedValues:
         state.clip = offset * q + slope * q**2
         state.bias = bounds.clipping_bias(q, offset, slope)
 
-    def finish(self, state: _ValueState, sizes: Array, factor: Factor) -> Estimate:
-        """As without a certificate."""
-        return self.base.finish(state.base, sizes, factor)
-
-    def certify(
-        self, state: _ValueState, estimate: Estimate, factor: Factor, n: int, miss: float
-    ) -> tuple[Estimate, Array]:
+    def finish(self, state: _ValueState, drawn: Drawn) -> Estimate:
         """Stein: the better bounded of two estimates. C-LIME: least squares, by its distance to the nearer of them."""
+        estimate, factor, n, miss = self.base.finish(state.base, drawn), drawn.factor, drawn.n, drawn.miss
         stein = state.cross.sum(axis=1) / n
         d = stein.shape[1]
         fixed = np.full(len(stein), bounds.stein_radius(self.high - self.low, d, n, miss / 2))
@@ -278,7 +278,7 @@ class CertifiedValues:
             radius = np.minimum(
                 fixed + np.linalg.norm(slopes - stein, axis=1), adaptive + np.linalg.norm(slopes - adjusted, axis=1)
             )
-        return estimate, radius * standardising_factor(factor)
+        return dataclasses.replace(estimate, radius=radius * standardising_factor(factor))
 
     def _adjusted(self, state: _ValueState, main: int, delta: float) -> tuple[Array, Array]:
         """Stein's estimate of what the pilot's line leaves, and its empirical Bernstein radius."""
@@ -306,3 +306,37 @@ def standardising_factor(factor: Factor) -> float:
 
 Certifying = CertifiedSmoothGrad | CertifiedValues
 """Estimators that also bound their own error."""
+
+
+def with_bound(
+    method: Estimator, *, output_range: tuple[float, float] | None, gradient_bound: float | None
+) -> CertifiedSmoothGrad | CertifiedValues:
+    """The same method with finite-sample bounds, from what is known of the model."""
+    if isinstance(method, SmoothGrad | Differences) and method.control != "none":
+        msg = f"guarantee='certified' has no bound for a control; use method={method.name!r}, without one"
+        raise InvalidArgument(msg)
+    if isinstance(method, SmoothGrad):
+        if gradient_bound is None:
+            msg = (
+                "guarantee='certified' needs gradient_bound for smoothgrad: the largest length of the gradient,"
+                " anywhere. gradient_bound(model) computes one for linear models and torch networks"
+            )
+            raise InvalidArgument(msg)
+        length = check_number(gradient_bound, "gradient_bound")
+        if length == 0:
+            msg = "gradient_bound must be > 0; got 0"
+            raise InvalidArgument(msg)
+        return CertifiedSmoothGrad(length)
+    if not isinstance(method, CLime | Stein) or (isinstance(method, CLime) and (method.ridge or method.curves)):
+        what = f"method {method.name!r}"
+        if isinstance(method, CLime):
+            what = "curves" if method.curves else "a ridge penalty"
+        msg = f"guarantee='certified' has no bound for {what}; use method='clime', 'stein' or 'smoothgrad'"
+        raise InvalidArgument(msg)
+    if output_range is None:
+        msg = (
+            f"guarantee='certified' needs output_range=(lowest, highest) for {method.name}: the range that no output"
+            " leaves. It is known by itself only for probabilities"
+        )
+        raise InvalidArgument(msg)
+    return CertifiedValues(method, *check_range(output_range))

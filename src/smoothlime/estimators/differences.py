@@ -11,10 +11,20 @@ import numpy as np
 
 from .._core.types import Array, Indices
 from .._core.validate import check_choice
-from ..space.neighbourhood import Factor
 from ..uncertainty.jackknife import standard_error
 from .control_variates import ControlSums
-from .protocol import Batch, Estimate, GroupedDraws, Rows, effective_sample_size, in_units, middle
+from .protocol import (
+    Batch,
+    Drawn,
+    Estimate,
+    Estimator,
+    GroupedDraws,
+    Rows,
+    Setup,
+    effective_sample_size,
+    in_units,
+    middle,
+)
 
 CONTROLS = ("none", "margin")
 
@@ -24,7 +34,8 @@ longer to write down than to work out."""
 
 
 class _State:
-    def __init__(self, rows: int, groups: int, d: int, *, is_shared: bool) -> None:
+    def __init__(self, setup: Setup) -> None:
+        rows, groups, d, is_shared = setup.rows, setup.groups, setup.d, setup.is_shared
         self.pivot = np.full(rows, np.nan)
         self.moments = np.zeros((2, rows))
         self.halves, self.unit = np.zeros((2, rows)), np.zeros(rows)
@@ -33,7 +44,7 @@ class _State:
         self._directions: Array | None = None  # made by the first sums: with many features it takes much room
         self._waiting: list[tuple[slice, Array, Array]] = []
         self._waiting_size = 0
-        self.controls: ControlSums | None = None  # made by the first batch that brings any
+        self.controls = ControlSums(rows, setup.controls, groups, d) if setup.controls else None
         self.is_shared = is_shared
 
     def keep(self, rows: Indices) -> None:
@@ -92,7 +103,7 @@ class _State:
 
 
 @dataclass(frozen=True, slots=True)
-class Differences:
+class Differences(Estimator):
     r"""Central differences along random orthonormal bases q with radii r_j ~ χ_{d+2}.
 
     $$ \sum_j q_j\,\frac{f(x + r_j L q_j) - f(x - r_j L q_j)}{2 r_j} $$
@@ -122,6 +133,11 @@ class Differences:
         check_choice(self.control, "control", CONTROLS)
 
     @property
+    def wants_control(self) -> bool:
+        """Whether it compares the model with its margin."""
+        return self.control == "margin"
+
+    @property
     def note(self) -> str:
         """What a reader of the result should know."""
         return "the exact margin is its control variate; output='margin' is exact" if self.control == "margin" else ""
@@ -130,9 +146,13 @@ class Differences:
         """Two bases: with one, slopes leave no residual to judge them by."""
         return 4 * d
 
-    def start(self, rows: int, groups: int, factor: Factor, *, is_shared: bool) -> _State:
+    def numbers(self, setup: Setup) -> int:
+        """Slopes, directions and what controls have in common with them."""
+        return setup.groups * setup.d * ((1 if setup.is_shared else setup.d + 1) + setup.controls)
+
+    def start(self, setup: Setup) -> _State:
         """Empty sums."""
-        return _State(rows, groups, len(factor.free), is_shared=is_shared)
+        return _State(setup)
 
     def update(self, state: _State, rows: Rows, groups: slice, batch: Batch) -> None:
         """Add the half differences of pairs, each along its direction."""
@@ -147,10 +167,8 @@ class Differences:
         state.halves[0, rows] += squares.sum(axis=(1, 2))
         state.halves[1, rows] += np.einsum("rgb,rgb->r", squares, squares)
         state.slopes[rows, groups] += batch.draws.pairs[1].times(half)
-        if batch.controls is not None:
-            if state.controls is None:
-                r, g, d = state.slopes.shape
-                state.controls = ControlSums(r, batch.controls.halves.shape[1], g, d)
+        if state.controls is not None:
+            assert batch.controls is not None
             state.controls.add(rows, groups, batch.draws, half, batch.controls.halves, batch.controls.max_abs_change)
         if not batch.draws.is_shared:
             state.add_directions(rows, groups, batch.draws)
@@ -159,8 +177,9 @@ class Differences:
         """Add the directions that were looked along."""
         state.add_directions(slice(None), groups, draws)
 
-    def finish(self, state: _State, sizes: Array, factor: Factor) -> Estimate:
+    def finish(self, state: _State, drawn: Drawn) -> Estimate:
         """Slopes of all pairs, and what each group of pairs adds beyond them."""
+        sizes, factor = drawn.sizes, drawn.factor
         pairs = sizes / 2
         m, d, g = pairs.sum(), len(factor.free), len(sizes)
         by_group = state.slopes[:, :g]

@@ -34,14 +34,14 @@ class HermiteBasis:
     of_pairs: bool
     """Whether draws come in pairs, and curves are of odd degree"""
 
-    def beside(self, z: Array) -> Array:
+    def extend(self, z: Array) -> Array:
         """Draws (..., d), and curves of their first coordinates: (..., d + c), of mean 0 and variance 1."""
         first, second = self._stages(z)
         return np.concatenate([z, np.stack([*first, *second], axis=-1)], axis=-1)
 
     def count(self, d: int) -> int:
-        """Terms of `beside`."""
-        return self.beside(np.zeros((1, d))).shape[1]
+        """Terms of `extend`."""
+        return self.extend(np.zeros((1, d))).shape[1]
 
     def fitted(self, d: int, n: int) -> int:
         """Terms that n draws are enough for, first ones first: four draws, or pairs, for each; eight pairs for all."""
@@ -53,7 +53,7 @@ class HermiteBasis:
         return few if n >= max(fewest, each * (few + 1)) else d
 
     @property
-    def effective_sample_size(self) -> int:
+    def fewest_effective(self) -> int:
         """Draws, or pairs, that must carry what a line leaves of the model."""
         return PAIRS_THAT_CARRY if self.of_pairs else CARRIERS
 

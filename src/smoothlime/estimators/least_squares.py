@@ -216,7 +216,6 @@ def estimate(sums: Sums, sizes: Array, factor: Factor, fitted: Fitted) -> Estima
         variance=(fitted.scaled**2).sum(axis=1) + residual * n / (n - 1 - len(factor.free)),
         spread=np.sqrt(variance),
         effective_sample_size=sums.values.effective_sample_size(sizes),
-        residual_ess=sums.residual_ess(sizes),
     )
 
 
@@ -238,7 +237,6 @@ def over_neighbourhood(sums: Sums, sizes: Array, fitted: Fitted) -> Estimate:
         variance=(fitted.scaled**2).sum(axis=1) + residual * n / (n - 1 - terms),
         spread=np.sqrt(variance * n / (n - 1)),
         effective_sample_size=sums.values.effective_sample_size(sizes),
-        residual_ess=sums.residual_ess(sizes),
     )
 
 

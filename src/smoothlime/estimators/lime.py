@@ -16,7 +16,7 @@ from ..errors import InvalidArgument, TooFewDraws, WrongType
 from ..space.neighbourhood import Factor
 from . import sparse
 from .least_squares import Fit, Fitted, Sums, WeightSums, check_spans, estimate, fit_all, ridge_fit
-from .protocol import Batch, Estimate, GroupedDraws, Rows, leave_one_out
+from .protocol import Batch, Drawn, Estimate, Estimator, GroupedDraws, Rows, Setup, leave_one_out
 
 Kernel = Callable[[Array], Any]
 """Distances (n,) to weights (n,); of each distance alone, since draws come in batches."""
@@ -28,7 +28,7 @@ BLOCK_BYTES = 2**25
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Lime:
+class Lime(Estimator):
     r"""Weighted least-squares slopes with intercept, for all features or a few.
 
     $$ \arg\min_{b, w}\ \frac{1}{\sum_i \pi_i} \sum_i \pi_i \bigl(f(a_i) - b - w^\top a_i\bigr)^2
@@ -65,6 +65,7 @@ class Lime:
     name: ClassVar[str] = "lime"
     needs: ClassVar[Literal["values", "gradients"]] = "values"
     designs: ClassVar[tuple[str, ...]] = ("iid", "antithetic", "orthogonal", "sobol")
+    is_regression: ClassVar[bool] = True
 
     kernel: float | Literal["auto"] | Kernel | None = "auto"
     ridge: float = 0.0
@@ -103,6 +104,11 @@ class Lime:
                 parts.append(f"{field.name}={value:g}" if isinstance(value, float) else f"{field.name}={value!r}")
         return f"Lime({', '.join(parts)})"
 
+    @property
+    def advice(self) -> str:
+        """A narrow kernel leaves few of the draws."""
+        return "" if self.kernel is None else "; a wider kernel needs fewer"
+
     def fewest(self, d: int, *, is_paired: bool) -> int:
         """As many as least squares needs, over the share of draws that the kernel leaves.
 
@@ -116,13 +122,13 @@ class Lime:
         log_share = d / 2 * (log1p(1 / (1 + squared)) - log1p(1 / squared)) if squared else -inf
         return ceil(2 * flat * exp(min(-log_share, 40.0)))  # e⁴⁰ draws are more than any cap
 
-    def start(self, rows: int, groups: int, factor: Factor, *, is_shared: bool) -> Sums:
+    def start(self, setup: Setup) -> Sums:
         """Empty sums."""
-        d = len(factor.free)
+        d = setup.d
         if self.features is not None and self.features > d:
             msg = f"features={self.features} are to be kept, but only {d} are perturbed; give at most {d}"
             raise InvalidArgument(msg)
-        return Sums(rows, groups, d, is_shared=is_shared)
+        return Sums(setup.rows, setup.groups, d, is_shared=setup.is_shared)
 
     def update(self, state: Sums, rows: Rows, groups: slice, batch: Batch) -> None:
         """Add the weighted products of draws and values."""
@@ -135,8 +141,9 @@ class Lime:
         """Add the weighted products of draws among themselves."""
         state.add_draws(slice(None), groups, draws, self._weights(draws))
 
-    def finish(self, state: Sums, sizes: Array, factor: Factor) -> Estimate:
+    def finish(self, state: Sums, drawn: Drawn) -> Estimate:
         """Slopes of all draws, and of all but each group."""
+        sizes, factor = drawn.sizes, drawn.factor
         if state.weights is not None and not state.is_flat:
             self._check_effective(state.weights, sizes, len(factor.free))
         fitted = fit_all(state, sizes, factor, self._fit(factor, sizes.sum()))

@@ -9,15 +9,18 @@ from something as large.
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
 from .._core.types import Array, Flags, Indices, Points
 from .._core.xp import merge_groups
+from ..draws.designs import Design
+from ..draws.rotation import Rotation
 from ..space.neighbourhood import Factor
 
 Rows = Any
@@ -35,6 +38,7 @@ class GroupedDraws:
         self.weights = weights
         self.is_shared = is_shared  # not to be guessed from ρ: a batch may hold one row with draws of its own
         self._steps: Points | None = None
+        self._extended: GroupedDraws | None = None
 
     @property
     def flat(self) -> Array:
@@ -46,6 +50,12 @@ class GroupedDraws:
         if self._steps is None:
             self._steps = make(self.flat)
         return self._steps
+
+    def extended(self, extend: Callable[[Array], Array]) -> GroupedDraws:
+        """The same draws with functions of them beside, as further coordinates; made once."""
+        if self._extended is None:
+            self._extended = GroupedDraws(extend(self.z), is_shared=self.is_shared, weights=self.weights)
+        return self._extended
 
     @cached_property
     def total(self) -> Array:
@@ -108,6 +118,90 @@ class Batch:
     gradients: Any = None
     """(r, g, b, d), in the model's own floating type"""
     controls: ControlBatch | None = None
+    samples: Any = None
+    """Whatever an estimator with a `sample` of its own adds up"""
+
+
+class ModelAtDraws(Protocol):
+    """The model around some rows, at the points that draws lead to; asked only for what is wanted of it."""
+
+    draws: GroupedDraws
+    """Of rows × targets"""
+    points: Points
+    """(r, g·b, d)"""
+
+    def values(self) -> Batch:
+        """What is explained, at every point, with its controls where there are any."""
+        ...
+
+    def gradients(self) -> Batch:
+        """The same with the gradients of what is explained."""
+        ...
+
+    def values_at(self, points: Points) -> Array:
+        """What is explained, (r·t, g, b), at other points (r, g·b, d): one for each draw."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Setup:
+    """What an estimator is told before the first draw."""
+
+    rows: int
+    """Rows × targets"""
+    groups: int
+    factor: Factor
+    design: Design
+    looks: tuple[int, ...]
+    """Numbers of draws after which estimates will be asked for"""
+    is_shared: bool
+    controls: int = 0
+    """Functions of the draws whose smoothed slope is known, for each row"""
+    pilot_slopes: Array | None = None
+    """(rows, d) slopes as the pilot of a rotation saw them, per draw and before the rotation"""
+
+    @property
+    def d(self) -> int:
+        """Features that are perturbed."""
+        return len(self.factor.free)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawn:
+    """What has been drawn when an estimate is asked for."""
+
+    n: int
+    sizes: Array
+    """(g,) draws of the groups that have had any"""
+    factor: Factor
+    design: Design
+    miss: float
+    """Chance with which a bound may fail"""
+    targets: int
+    rotation: Rotation | None = None
+    """Of the draws of each row, where they were rotated"""
+    varies_widely: Flags | None = None
+    """(rows,) whether the pilot saw the model vary along more than one direction"""
+
+    @property
+    def d(self) -> int:
+        """Features that are perturbed."""
+        return len(self.factor.free)
+
+    def rotation_by_target(self) -> Rotation:
+        """The rotation of rows × targets."""
+        assert self.rotation is not None
+        return self.rotation.rows(np.repeat(np.arange(len(self.rotation.inward)), self.targets))
+
+    def to_features(self, estimate: Estimate) -> Estimate:
+        """An estimate in units and axes of draws, as slopes per unit of each feature; without terms beyond d."""
+        rotation = self.rotation_by_target()
+        return dataclasses.replace(
+            estimate,
+            values=self.factor.unwhiten(rotation.of(estimate.values[:, None, : self.d])[:, 0]),
+            pseudo=self.factor.unwhiten(rotation.of(estimate.pseudo[:, :, : self.d])),
+            resolution=estimate.resolution[:, :1] * self.factor.unwhitened_scale,
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,7 +211,7 @@ class Estimate:
     values: Any
     """(r, d) slopes from all draws; an array, or a tensor where the model is"""
     pseudo: Any
-    """(r, g, d) what each group says: see `uncertainty.jackknife`; an array, or Elsewhere"""
+    """(r, g, d) what each group says: see `uncertainty.jackknife`; an array, or DevicePseudovalues"""
     resolution: Array
     """(r, d) the change that one draw can make: no standard error of a net lies below about this"""
     smoothed: Array
@@ -130,17 +224,10 @@ class Estimate:
     """(r, d) share of the fits without one group that kept each feature; None where features are not selected"""
     effective_sample_size: Array | None = None
     """(r,) how many draws carry the model's variance; None where the method does not count them"""
-    residual_ess: Array | None = None
-    """(r,) how many carry what is left of it besides a line that was known before; None where nobody asks"""
-    slopes: Array | None = None
-    """(r, g, d) what the values in each group say of the slope, in units of draws before they were turned"""
-    is_torn: Flags | None = None
+    inconsistent: Flags | None = None
     """(r,) where values and gradients are so far apart that one of them is wrong; None where nobody compares them"""
-
-    @property
-    def inconsistent(self) -> Flags:
-        """The same, False where nobody compares them."""
-        return np.broadcast_to(False, len(self.spread)) if self.is_torn is None else self.is_torn
+    radius: Array | None = None
+    """(r,) bound on the error that the method vouches for; None where groups say how large it is"""
 
     def where(self, rows: Flags, other: Estimate, d: int) -> Estimate:
         """The same with the slopes of some rows, the first d, taken from another estimate of the same draws."""
@@ -154,47 +241,102 @@ class Estimate:
         )
 
 
-class Estimator(Protocol):
-    """A method and its settings. States are its own: the loop hands them back, and has them forget rows (`keep`).
+class Estimator(ABC):
+    """A method and its settings: what the loop must know of it, and what it makes of draws and answers.
 
-    With aligned draws it also has them make one group of each two, in the first half of the groups (`merge`). A method
-    that needs sums of gradients and nothing else of them has `gather(totals)`: the state that those would have led to.
+    Write a frozen dataclass that names this class as its base, and override what differs. States are the estimator's
+    own: the loop hands them back, has them forget rows (`keep`) and, of aligned draws, make one group of each two, in
+    the first half of the groups (`merge`).
     """
 
+    __slots__ = ()
+
+    needs: ClassVar[Literal["values", "gradients"]]
+    """What the model must be able to give"""
+    designs: ClassVar[tuple[str, ...]]
+    """Designs it can use"""
+    evaluations_per_draw: ClassVar[int] = 1
+    """Points that `sample` asks the model about for each draw"""
+    is_regression: ClassVar[bool] = False
+    """Whether slopes come from least squares, which nets of few draws do not help"""
+    only_sums: ClassVar[bool] = False
+    """Whether sums of gradients by group are all it needs, which a device may keep: then it has `gather`"""
+    takes_long_draws: ClassVar[bool] = False
+    """Whether it uses the weights of draws, so that a share of aligned ones may be made longer"""
+
     @property
+    @abstractmethod
     def name(self) -> str:
         """What the method is called."""
-        ...
 
     @property
-    def needs(self) -> Literal["values", "gradients"]:
-        """What it asks of the model."""
-        ...
+    def rotation(self) -> Literal["never", "allowed", "required"]:
+        """Whether draws may, or must, be rotated to where a pilot sees the model vary most."""
+        return "allowed"
 
     @property
-    def designs(self) -> tuple[str, ...]:
-        """Designs it can use."""
-        ...
+    def wants_control(self) -> bool:
+        """Whether it compares the model with functions of the draws whose smoothed slope is known."""
+        return False
 
+    @property
+    def assumes(self) -> str:
+        """What must be true of the model for the bounds that it vouches for; "" where it vouches for none."""
+        return ""
+
+    @property
+    def advice(self) -> str:
+        """What else helps, in messages, where draws are too few."""
+        return ""
+
+    @property
+    def needs_products(self) -> bool:
+        """Whether sums that a device keeps are to hold products of draws and values, too."""
+        return False
+
+    def check_design(self, design: Design) -> None:  # noqa: B027 - most have nothing to refuse
+        """Refuse designs that do not go with the settings."""
+
+    def check_values(self, values: Array) -> None:  # noqa: B027
+        """Refuse values of what is explained that break what it assumes."""
+
+    @abstractmethod
     def fewest(self, d: int, *, is_paired: bool) -> int:
         """Fewest draws that carry slopes and their errors for d features."""
-        ...
 
-    def start(self, rows: int, groups: int, factor: Factor, *, is_shared: bool) -> Any:
-        """Empty sums for so many rows and groups."""
-        ...
+    def pilot(self, d: int) -> int:
+        """Draws that come first and only tune it: see `end_pilot`. None where `only_sums`."""
+        return 0
 
+    def numbers(self, setup: Setup) -> int:
+        """About how many numbers the sums of one row hold."""
+        return setup.groups * setup.d * (1 if setup.is_shared else setup.d + 1)
+
+    @abstractmethod
+    def start(self, setup: Setup) -> Any:
+        """Empty sums."""
+
+    def gather(self, totals: Any) -> Any:
+        """The state that sums kept elsewhere would have led to."""
+        raise NotImplementedError
+
+    def sample(self, model: ModelAtDraws) -> Batch:
+        """Ask the model for what is added up."""
+        return model.gradients() if self.needs == "gradients" else model.values()
+
+    @abstractmethod
     def update(self, state: Any, rows: Rows, groups: slice, batch: Batch) -> None:
         """Add a batch to the sums of its rows and groups."""
-        ...
 
-    def update_shared(self, state: Any, groups: slice, draws: GroupedDraws) -> None:
+    def update_shared(self, state: Any, groups: slice, draws: GroupedDraws) -> None:  # noqa: B027
         """Add draws that all rows share, once, after every row has seen them."""
-        ...
 
-    def finish(self, state: Any, sizes: Array, factor: Factor) -> Estimate:
-        """Slopes of all draws so far, and what each group says; `sizes` (g,) of the groups drawn by now."""
-        ...
+    def end_pilot(self, state: Any, n: int, cap: int) -> None:  # noqa: B027
+        """Fix what the first n draws have tuned; at most `cap` will be made."""
+
+    @abstractmethod
+    def finish(self, state: Any, drawn: Drawn) -> Estimate:
+        """Slopes of all draws so far, and what each group says."""
 
 
 class ValueSums:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -11,8 +12,10 @@ from .._core.types import Array, Indices
 from .._core.validate import check_choice
 from .._core.xp import merge_groups
 from ..device.protocol import SHORT, Totals, first_few
-from ..space.neighbourhood import Factor
-from .protocol import Batch, Estimate, GroupedDraws, Rows, ValueSums
+from ..draws.designs import Design
+from ..errors import InvalidArgument
+from .gradient_value import are_inconsistent, combine_gradients_with_values
+from .protocol import Batch, Drawn, Estimate, Estimator, GroupedDraws, Rows, Setup, ValueSums
 
 CONTROLS = ("none", "values")
 
@@ -87,7 +90,7 @@ class _State:
 
 
 @dataclass(frozen=True, slots=True)
-class SmoothGrad:
+class SmoothGrad(Estimator):
     r"""Mean gradient over the neighbourhood, $\mathbb{E}[\nabla f(a)]$.
 
     Right where f is continuous; where it jumps (trees, rounding, argmax), gradients do not see the jumps.
@@ -105,6 +108,7 @@ class SmoothGrad:
     name: ClassVar[str] = "smoothgrad"
     needs: ClassVar[Literal["values", "gradients"]] = "gradients"
     designs: ClassVar[tuple[str, ...]] = ("iid", "antithetic", "orthogonal", "sobol", "aligned")
+    only_sums: ClassVar[bool] = True
 
     control: str = "none"
 
@@ -112,13 +116,37 @@ class SmoothGrad:
         """Refuse a control we do not know."""
         check_choice(self.control, "control", CONTROLS)
 
+    @property
+    def rotation(self) -> Literal["never", "allowed", "required"]:
+        """Values say more than gradients along the leading directions only."""
+        return "required" if self.control == "values" else "allowed"
+
+    @property
+    def needs_products(self) -> bool:
+        """Values say of the slope what their products with the draws add up to."""
+        return self.control == "values"
+
+    def check_design(self, design: Design) -> None:
+        """Refuse draws that are not rotated to the leading directions, where values are looked at along them."""
+        if not design.is_aligned and self.control == "values":
+            msg = (
+                "control='values' looks along the leading directions of aligned draws;"
+                f" got design={design.name!r}. Use design='aligned'"
+            )
+            raise InvalidArgument(msg)
+
     def fewest(self, d: int, *, is_paired: bool) -> int:
         """Two blocks: a mean and its error."""
         return 4 if is_paired else 2
 
-    def start(self, rows: int, groups: int, factor: Factor, *, is_shared: bool) -> _State:
+    def numbers(self, setup: Setup) -> int:
+        """Gradients, and products of draws with values where both are combined."""
+        own = 1 if setup.is_shared else setup.d + 1
+        return setup.groups * setup.d * (own + (self.control == "values"))
+
+    def start(self, setup: Setup) -> _State:
         """Empty sums."""
-        d = len(factor.free)
+        rows, groups, d, is_shared = setup.rows, setup.groups, setup.d, setup.is_shared
         slopes = None
         if self.control == "values":
             slopes = _SlopeSums(np.zeros((rows, groups, d)), np.zeros((1 if is_shared else rows, groups, d)))
@@ -155,23 +183,40 @@ class SmoothGrad:
         if state.slopes is not None:
             state.slopes.total[:, groups] += draws.total
 
-    def finish(self, state: _State, sizes: Array, factor: Factor) -> Estimate:
-        """Mean gradient of all draws and of each group."""
-        n = sizes.sum()
+    def finish(self, state: _State, drawn: Drawn) -> Estimate:
+        """Mean gradient of all draws and of each group, perhaps combined with what values say."""
+        n, sizes = drawn.n, drawn.sizes
         if isinstance(state.first, np.ndarray):
             mean, by_group = _sum_over_draws(state.first) / n, state.first[:, : len(sizes)] / sizes[:, None]
         else:
-            mean, by_group = state.first.means(sizes, factor)
+            mean, by_group = state.first.means(sizes, drawn.factor)
         variance = state.values.variance(sizes)
-        return Estimate(
+        estimate = Estimate(
             values=mean,
             pseudo=by_group,
             resolution=state.share(n),
             smoothed=state.values.mean(sizes),
             variance=variance,
             spread=np.sqrt(variance),
-            slopes=None if state.slopes is None else state.slopes.means(state.values, sizes),
         )
+        return estimate if state.slopes is None else _combined(estimate, state.slopes.means(state.values, sizes), drawn)
+
+
+def _combined(estimate: Estimate, slopes: Array, drawn: Drawn) -> Estimate:
+    """Gradients with what the values of each group say of the slope (r, g, d), in units and axes of draws."""
+    assert drawn.varies_widely is not None
+    factor, rotation = drawn.factor, drawn.rotation_by_target()
+    gradients = rotation.back(factor.whiten(estimate.pseudo))
+    # along one direction alone a net leaves nothing to gain
+    varies_widely = np.repeat(drawn.varies_widely, drawn.targets)[:, None, None]
+    pseudo = np.where(varies_widely, combine_gradients_with_values(gradients, slopes, drawn.targets), gradients)
+    pseudo = factor.unwhiten(rotation.of(pseudo))
+    return dataclasses.replace(
+        estimate,
+        values=pseudo.mean(axis=1),
+        pseudo=pseudo,
+        inconsistent=are_inconsistent(gradients, slopes, estimate.spread),
+    )
 
 
 def _sum_over_draws(gradients: Any) -> Array:

@@ -7,9 +7,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from .._core.types import Array, Indices
-from ..space.neighbourhood import Factor
-from .protocol import Batch, Estimate, GroupedDraws, Rows, ValueSums, leave_one_out
+from .._core.types import Indices
+from .protocol import Batch, Drawn, Estimate, Estimator, GroupedDraws, Rows, Setup, ValueSums, leave_one_out
 
 
 class _State:
@@ -28,7 +27,7 @@ class _State:
 
 
 @dataclass(frozen=True, slots=True)
-class Stein:
+class Stein(Estimator):
     r"""Covariance of perturbations and values, $\Sigma^{-1}\,\widehat{\mathrm{Cov}}(a, f(a))$, with Σ known.
 
     Values are centred on the mean of the *other* groups, so that centre and draws are independent and the
@@ -44,9 +43,9 @@ class Stein:
         """Two blocks: a mean and its error."""
         return 4 if is_paired else 2
 
-    def start(self, rows: int, groups: int, factor: Factor, *, is_shared: bool) -> _State:
+    def start(self, setup: Setup) -> _State:
         """Empty sums."""
-        return _State(rows, groups, len(factor.free), is_shared=is_shared)
+        return _State(setup.rows, setup.groups, setup.d, is_shared=setup.is_shared)
 
     def update(self, state: _State, rows: Rows, groups: slice, batch: Batch) -> None:
         """Add the products of draws and values."""
@@ -59,9 +58,9 @@ class Stein:
         """Add the draws themselves."""
         state.total[:, groups] += draws.total
 
-    def finish(self, state: _State, sizes: Array, factor: Factor) -> Estimate:
+    def finish(self, state: _State, drawn: Drawn) -> Estimate:
         """Covariances of all draws and of each group."""
-        n = sizes.sum()
+        n, sizes, factor = drawn.n, drawn.sizes, drawn.factor
         cross, total, first = (each[:, : len(sizes)] for each in (state.cross, state.total, state.values.first))
         others = leave_one_out(first) / (n - sizes)
         by_group = factor.unwhiten(cross - others[:, :, None] * total)

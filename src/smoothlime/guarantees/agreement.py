@@ -11,10 +11,11 @@ from .._core.types import Array
 from .._core.validate import check_count, check_fraction, check_number
 from ..errors import InvalidArgument, NoGradients
 from ..estimators import GroupedDraws
-from ..explain import prepare, resolve
 from ..models import Differentiable, as_asked
 from ..sampling.diagnostics import BEYOND_DOUBT, compare_row, holm
 from ..sampling.options import Options
+from ..sampling.plan import resolve
+from ..sampling.route import prepare
 
 
 @dataclass(frozen=True, slots=True, eq=False)

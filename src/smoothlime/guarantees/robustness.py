@@ -12,13 +12,14 @@ from .._core.types import Array
 from .._core.validate import check_choice, check_count, check_number, check_range
 from ..errors import InvalidArgument
 from ..estimators import Estimator
-from ..explain import prepare, resolve
 from ..models import Model, model_epsilon
 from ..models.problem import build_problem
 from ..models.targets import implied_range, stretch_of
 from ..result.explanation import Explanation
 from ..sampling.loop import run
 from ..sampling.options import Options
+from ..sampling.plan import resolve
+from ..sampling.route import prepare
 from .declared import check_outputs, check_slopes, is_certifiable
 from .lipschitz import certify
 
@@ -119,7 +120,7 @@ def robustness(
     def explained(settings: Options) -> Explanation:
         # draws that are turned to each row would not be shared
         problem = prepare(adapted, everyone, sigma=around)
-        plan = resolve(problem, settings, method=method, target=target, design=design, may_turn=False)
+        plan = resolve(problem, settings, method=method, target=target, design=design, may_rotate=False)
         # across a decision boundary "predicted" would be another output, whose slopes are no neighbours
         (e,) = run(plan, plan.resolve(target).held(k + 1), progress)
         return e

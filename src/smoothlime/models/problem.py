@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +35,11 @@ class Problem:
     """Library of the data frame that the rows came in, or none"""
     kind: str
     """Type of the model as it was given, for messages"""
+
+    def within(self, neighbourhood: Neighbourhood) -> Problem:
+        """The same model and rows in another neighbourhood."""
+        factor = neighbourhood.factor(self.rows.shape[1], self.feature_names)
+        return dataclasses.replace(self, neighbourhood=neighbourhood, factor=factor)
 
     def check_rows(self) -> None:
         """Refuse gaps in what is perturbed, and say which perturbed features are categories to the model."""

@@ -15,11 +15,12 @@ import numpy as np
 from .._core.types import Array
 from ..draws.designs import DESIGNS
 from ..estimators import SmoothGrad
-from ..explain import prepare, resolve
 from ..models import Model
 from ..sampling.defaults import choose_design
 from ..sampling.loop import trace
 from ..sampling.options import Options
+from ..sampling.plan import resolve
+from ..sampling.route import prepare
 from ..uncertainty.jackknife import t_quantile
 
 Protocol = Literal["paper", "ours"]
@@ -79,7 +80,7 @@ def slopes(
     is_theirs = protocol == "paper"
     settings = Options(n_samples=draws[-1], draws="independent" if is_theirs else "shared", seed=seed)
     problem = prepare(model, rows, sigma=sigma)
-    plan = resolve(problem, settings, method=method, design="iid" if is_theirs else design, may_turn=False)
+    plan = resolve(problem, settings, method=method, design="iid" if is_theirs else design, may_rotate=False)
     counts = tuple(sorted({DESIGNS[plan.design.name].whole(n, rows.shape[1]) for n in draws}))
     return counts, trace(plan, plan.resolve(target), counts, False)
 
@@ -98,7 +99,7 @@ def equivalence(
     """
     d = rows.shape[1]
     asked = grid(most, at_least=fewest_draws(d) if protocol == "paper" else 2 * fewest_draws(d))
-    design = choose_design("auto", SmoothGrad(), d=d, n=asked[-1], may_turn=False)
+    design = choose_design("auto", SmoothGrad(), d=d, n=asked[-1], may_rotate=False)
     apart, size = [], 0.0
     for seed in seeds:
         (draws, one), (_, other) = (

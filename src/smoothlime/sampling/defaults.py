@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .._core.validate import check_choice, check_number, check_range
+from .._core.validate import check_choice
 from ..draws.designs import DESIGNS, SOBOL_FEATURES
 from ..errors import InvalidArgument, WrongType
 from ..estimators import CLime, Differences, Estimator, Lime, SmoothGrad, Stein
-from ..estimators.certified import CertifiedSmoothGrad, CertifiedValues, Certifying
+from ..estimators.certified import with_bound
 from ..estimators.hermite import MANY_DRAWS
 from ..uncertainty.stopping import FIRST_LOOK
 
@@ -49,21 +49,21 @@ def choose_method(
     n: int | None = None,
     most: int | None = None,
     design: str = "auto",
-    may_turn: bool = True,
+    may_rotate: bool = True,
 ) -> Estimator:
     """The estimator asked for; `auto` takes gradients where there are any, else what n draws are best used for."""
     if not isinstance(method, str):
-        if getattr(method, "name", None) not in METHODS or isinstance(method, type):
+        if not isinstance(method, Estimator):
             msg = f"method must be one of {_listed()}, or settings such as CLime(ridge=0.1); got {method!r}"
             raise WrongType(msg)
         return method
     if method == "auto":
-        can_turn = may_turn and design in ("auto", "aligned", "aligned-pairs")
+        can_rotate = may_rotate and design in ("auto", "aligned", "aligned-pairs")
         if has_gradients:
             with_values = SmoothGrad(control="values")
-            return with_values if can_turn and _can_align(with_values, d, n, most) else SmoothGrad()
+            return with_values if can_rotate and _can_align(with_values, d, n, most) else SmoothGrad()
         with_curves = CLime(curves=True)
-        if can_turn and _can_align(with_curves, d, n, most):
+        if can_rotate and _can_align(with_curves, d, n, most):
             return with_curves
         if design != "auto":
             return CLime()
@@ -83,48 +83,21 @@ def certify_method(
     has_gradients: bool,
     output_range: tuple[float, float] | None,
     gradient_bound: float | None,
-) -> Certifying:
+) -> Estimator:
     """The estimator asked for, with finite-sample bounds; `auto` takes what is known of the model."""
     if method == "auto":
         method = SmoothGrad() if has_gradients and gradient_bound is not None else CLime()
     chosen = choose_method(method, has_gradients=has_gradients, d=1)
-    if getattr(chosen, "control", "none") != "none":
-        msg = f"guarantee='certified' has no bound for a control; use method={chosen.name!r}, without one"
-        raise InvalidArgument(msg)
-    if isinstance(chosen, SmoothGrad):
-        if gradient_bound is None:
-            msg = (
-                "guarantee='certified' needs gradient_bound for smoothgrad: the largest length of the gradient,"
-                " anywhere. gradient_bound(model) computes one for linear models and torch networks"
-            )
-            raise InvalidArgument(msg)
-        length = check_number(gradient_bound, "gradient_bound")
-        if length == 0:
-            msg = "gradient_bound must be > 0; got 0"
-            raise InvalidArgument(msg)
-        return CertifiedSmoothGrad(length)
-    if not isinstance(chosen, CLime | Stein) or (isinstance(chosen, CLime) and (chosen.ridge or chosen.curves)):
-        what = f"method {chosen.name!r}"
-        if isinstance(chosen, CLime):
-            what = "curves" if chosen.curves else "a ridge penalty"
-        msg = f"guarantee='certified' has no bound for {what}; use method='clime', 'stein' or 'smoothgrad'"
-        raise InvalidArgument(msg)
-    if output_range is None:
-        msg = (
-            f"guarantee='certified' needs output_range=(lowest, highest) for {chosen.name}: the range that no output"
-            " leaves. It is known by itself only for probabilities"
-        )
-        raise InvalidArgument(msg)
-    return CertifiedValues(chosen, *check_range(output_range))
+    return with_bound(chosen, output_range=output_range, gradient_bound=gradient_bound)
 
 
-def choose_design(design: str, method: Estimator, *, d: int, n: int, may_turn: bool = True) -> str:
+def choose_design(design: str, method: Estimator, *, d: int, n: int, may_rotate: bool = True) -> str:
     """The design asked for, if the method can use it; `auto` takes what measured best at this d and n.
 
-    `may_turn=False` leaves out draws that are turned to the model, where answers must stand on the same draws.
+    `may_rotate=False` leaves out draws that are turned to the model, where answers must stand on the same draws.
     """
     if design != "auto":
-        if isinstance(method, Certifying) and design != "iid":
+        if method.assumes and design != "iid":
             msg = f"guarantee='certified' needs iid draws, its bounds know no other; got design={design!r}"
             raise InvalidArgument(msg)
         if design not in DESIGNS:
@@ -132,23 +105,17 @@ def choose_design(design: str, method: Estimator, *, d: int, n: int, may_turn: b
         if design not in method.designs:
             usable = ", ".join(repr(each) for each in method.designs if each != "differences") or "only its own"
             msg = f"method {method.name!r} cannot use design {design!r}; it can use {usable}"
-            msg += "; leave design out" if method.name == "differences" else ""
+            msg += "; leave design out" if len(method.designs) == 1 else ""
             raise InvalidArgument(msg)
-        if DESIGNS[design].is_aligned and getattr(method, "ridge", False):
-            msg = f"design={design!r} fits without a penalty; leave ridge out, or use design='sobol'"
-            raise InvalidArgument(msg)
-        if not DESIGNS[design].is_aligned and _needs_turns(method):
-            what = "curves follow" if getattr(method, "curves", False) else "control='values' looks along"
-            msg = f"{what} the leading directions of aligned draws; got design={design!r}. Use design='aligned'"
-            raise InvalidArgument(msg)
+        method.check_design(DESIGNS[design])
         return design
     if len(method.designs) == 1:
         return method.designs[0]
-    if _needs_turns(method):
+    if method.rotation == "required":
         return "aligned-pairs" if method.needs == "values" and d > UNPAIRED_FEATURES else "aligned"
     small = "orthogonal" if "orthogonal" in method.designs and d <= BASIS_FEATURES else "antithetic"
     is_plain_fit = method.needs == "values"
-    if may_turn and not (is_plain_fit and n < 2_048) and _can_align(method, d, n):
+    if may_rotate and not (is_plain_fit and n < 2_048) and _can_align(method, d, n):
         return "aligned"
     if d > SOBOL_FEATURES or n < 256:
         return small
@@ -156,22 +123,18 @@ def choose_design(design: str, method: Estimator, *, d: int, n: int, may_turn: b
         # eight nets in one or two dimensions show too little of the tails: where f grows like exp(s), 95% radii
         # of sobol held 87%, those of pairs 95%
         return small
-    if method.name in ("clime", "lime") and n < 2_048:
+    if method.is_regression and n < 2_048:
         return small
     return "sobol"
 
 
-def _needs_turns(method: Estimator) -> bool:
-    """Whether a method makes sense with aligned draws only."""
-    return bool(getattr(method, "curves", False)) or getattr(method, "control", "") == "values"
-
-
 def _can_align(method: Estimator, d: int, n: int | None, most: int | None = None) -> bool:
     """Whether n draws, or as many as it takes up to `most`, are enough for a pilot to be worth its price."""
-    if "aligned" not in method.designs or getattr(method, "ridge", False) or d > ALIGNED_FEATURES[method.needs]:
+    is_possible = "aligned" in method.designs and method.rotation != "never"
+    if not is_possible or d > ALIGNED_FEATURES[method.needs]:
         return False
     fewest = method.fewest(d, is_paired=False)
-    if getattr(method, "curves", False) and d > UNPAIRED_FEATURES:
+    if method.needs == "values" and method.rotation == "required" and d > UNPAIRED_FEATURES:
         fewest = MANY_DRAWS  # before curves are fitted to them, pairs are no better than those of differences
     if n is None:
         return most is None or most >= max(FIRST_LOOK, fewest)

@@ -1,4 +1,4 @@
-"""Mean gradients of models that add them up by themselves: the inner part of the loop in `sampling`, and no more.
+"""Mean gradients of models that add them up by themselves: the inner part of the loop in `loop`, and no more.
 
 Every device explains the same perturbations. Most draws are made on the host: steps are written once, in the model's
 own type, and go where the model is; while a device works by itself, those of the next chunk are made. Long runs of
@@ -11,20 +11,17 @@ import dataclasses
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from .._core.progress import Progress
-from .._core.types import Indices, Points
+from .._core.types import Indices
 from ..device import sums_for
-from ..device.protocol import GradientSums, Totals
+from ..device.protocol import GradientSums
 from ..draws.designs import Chunk, Stream
 from ..draws.normals import Run
-from ..models import Evaluation
-from ..space.neighbourhood import Factor
-
-if TYPE_CHECKING:
-    from .plan import Plan
-    from .sampler import Sampler
+from .evaluate import Objective
+from .host_loop import HostSums, Panel
+from .plan import Plan
 
 Item = TypeVar("Item")
 
@@ -36,12 +33,25 @@ WORTH_DRAWING = 2**16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Summed:
-    """The state of r rows whose sums the model keeps."""
+class DeviceSums:
+    """Sums of gradients that the model keeps where it is."""
 
     sums: GradientSums
-    factor: Factor
     targets: int
+
+    @classmethod
+    def of(cls, plan: Plan, objective: Objective, rows: Indices) -> DeviceSums:
+        """Empty sums around some of the rows of a plan."""
+        make, x, weights = sums_for(plan.evaluation.model), plan.rows, objective.weights
+        assert make is not None
+        if len(rows) < len(x):
+            x, weights = x[rows], weights[rows]
+        # second moments are a floor for the errors of nets, and of no other design
+        sums = make(
+            x.astype(plan.dtype), plan.factor.free, plan.groups, weights,
+            moments=plan.design.is_net, slopes=plan.method.needs_products, is_shared=plan.is_shared,
+        )  # fmt: skip
+        return cls(sums, objective.t)
 
     def keep(self, rows: Indices) -> None:
         """Forget all other rows; they come as positions among rows × targets."""
@@ -51,20 +61,52 @@ class Summed:
         """Make one group of each two."""
         self.sums.merge()
 
-    def totals(self, rows: slice) -> Totals:
-        """What has been added up so far for some rows, in units of draws."""
-        totals = self.sums.totals(rows)
-        if totals.cross is None or totals.total is None:
-            return totals
-        cross, total = (self.factor.draws(each) for each in (totals.cross, totals.total))
-        return dataclasses.replace(totals, cross=cross, total=total)
+    def state(self, plan: Plan, part: slice) -> Any:
+        """What has been added up so far for some rows, in units of draws, as the estimator knows it."""
+        totals = self.sums.totals(part)
+        if totals.cross is not None and totals.total is not None:
+            cross, total = (plan.factor.draws(each) for each in (totals.cross, totals.total))
+            totals = dataclasses.replace(totals, cross=cross, total=total)
+        return plan.method.gather(totals)
 
-    def parts(self, rows: int, groups: int) -> list[slice]:
-        """Runs of rows whose sums are looked at together."""
+    def parts(self, panel: Panel, start: int, stop: int) -> list[slice]:
+        """Runs of rows to be looked at together; sums that are not finite become an error that names the row."""
+        plan, rows = panel.plan, len(panel.rows)
+        self.sums.look_ahead(plan.layout(stop).sizes(stop), plan.factor, plan.stopping.miss)
+        if not self.sums.is_finite():
+            self._ask_again(panel, start, stop)
         if self.sums.keeps_groups:
             return [slice(0, rows)]
-        size = max(1, FETCHED_BYTES // (8 * groups * len(self.factor.free) * self.targets))
-        return [slice(start, min(rows, start + size)) for start in range(0, rows, size)]
+        size = max(1, FETCHED_BYTES // (8 * plan.groups * plan.d * self.targets))
+        return [slice(first, min(rows, first + size)) for first in range(0, rows, size)]
+
+    def _ask_again(self, panel: Panel, start: int, stop: int) -> None:
+        """Repeat the draws between two counts in full view: every output and gradient is looked at as it comes."""
+        plan = panel.plan
+        setup = plan.setup(len(panel.rows) * self.targets, controls=0)
+        sampler = panel.sampler.begun_again(panel.rows, start, plan.evaluation.batch_size)
+        again = HostSums(plan.method.start(setup))
+        dataclasses.replace(panel, sums=again, sampler=sampler, watch=Progress(None, 0)).advance(start, stop)
+
+    def advance(self, panel: Panel, start: int, stop: int) -> None:
+        """Add the draws from one count to another: over chunks of draws and, inside, over blocks of rows."""
+        plan, sampler, sums = panel.plan, panel.sampler, self.sums
+        rotation = None if sampler.aligned is None else sampler.aligned.of_steps
+        chunks = list(plan.layout(stop).chunks(start, stop, plan.evaluation.batch_size))
+        is_paired = sampler.streams[0].is_paired
+        are_many = len(chunks) > 1 or (bool(chunks) and not plan.is_shared)
+        is_made_here = are_many and not _is_drawn_there(sums, plan, chunks[0], sampler.streams[:1])
+        made = _make(panel, sums, chunks)
+        with closing(ahead(made) if sums.is_asynchronous and is_made_here else made) as works:
+            for work in works:
+                if work.runs:
+                    steps = sums.draw(work.runs, work.chunk, plan.factor.lower, is_paired=is_paired)
+                else:
+                    steps = sums.move(work.staged, is_paired=is_paired)
+                for part in work.parts:
+                    batch = sums.batch(part, work.chunk.groups, steps, rotation and rotation.rows(part))
+                    plan.evaluation.add_gradients(batch)
+                    panel.watch.advance((part.stop - part.start) * work.chunk.n)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,55 +120,6 @@ class Work:
     """Of draws, where the device makes them"""
 
 
-def empty_sums(plan: Plan, rows: Points) -> GradientSums:
-    """Sums of gradients around rows (r, d), kept by the model of a job."""
-    make = sums_for(plan.evaluation.model)
-    assert make is not None
-    # second moments are a floor for the errors of nets, and of no other design
-    return make(
-        rows, plan.factor.free, plan.groups,
-        moments=plan.design.is_net, slopes=plan.combines_values, is_shared=plan.is_shared,
-    )  # fmt: skip
-
-
-def draw_first(sums: GradientSums, factor: Factor, chunk: Chunk, streams: list[Stream]) -> Any:
-    """Steps of the first chunk, made by the device; None where it does not make them."""
-    if not _is_drawn_there(sums, factor, chunk, streams):
-        return None
-    runs = [stream.run(chunk.n) for stream in streams]
-    return sums.draw(runs, chunk, factor.lower, is_paired=streams[0].is_paired)
-
-
-def add_draws(
-    state: Summed,
-    evaluation: Evaluation,
-    chunks: Sequence[Chunk],
-    sampler: Sampler,
-    rows: int,
-    watch: Progress,
-) -> None:
-    """Add chunks of draws to the sums of all rows: the loop over chunks and, inside, over blocks of rows."""
-    sums, turns = state.sums, sampler.step_turns
-    is_paired, is_shared = sampler.streams[0].is_paired, sampler.plan.is_shared
-    made = _make(state, evaluation, chunks, sampler.streams, rows, is_shared=is_shared)
-    are_many = len(chunks) > 1 or (bool(chunks) and not is_shared)
-    is_made_here = are_many and not _is_drawn_there(sums, state.factor, chunks[0], sampler.streams[:1])
-    with closing(ahead(made) if sums.is_asynchronous and is_made_here else made) as works:
-        for work in works:
-            opened, sums.opened = sums.opened, None
-            if opened is not None:  # it is under way, around all rows
-                evaluation.add_gradients(opened)
-                watch.advance(work.chunk.n)
-                continue
-            if work.runs:
-                steps = sums.draw(work.runs, work.chunk, state.factor.lower, is_paired=is_paired)
-            else:
-                steps = sums.move(work.staged, is_paired=is_paired)
-            for part in work.parts:
-                evaluation.add_gradients(sums.batch(part, work.chunk.groups, steps, turns and turns.rows(part)))
-                watch.advance((part.stop - part.start) * work.chunk.n)
-
-
 def ahead(items: Iterator[Item]) -> Generator[Item]:
     """The same items, each made in another thread while the one before is in use."""
     from concurrent.futures import ThreadPoolExecutor
@@ -138,37 +131,30 @@ def ahead(items: Iterator[Item]) -> Generator[Item]:
             yield item
 
 
-def _make(
-    state: Summed,
-    evaluation: Evaluation,
-    chunks: Sequence[Chunk],
-    streams: list[Stream],
-    rows: int,
-    *,
-    is_shared: bool,
-) -> Generator[Work]:
+def _make(panel: Panel, sums: GradientSums, chunks: Sequence[Chunk]) -> Generator[Work]:
     """Steps in the order in which they are drawn: once for all rows, or for each block of rows its own."""
+    plan, streams, rows = panel.plan, panel.sampler.streams, len(panel.rows)
     for chunk in chunks:
-        block = max(1, evaluation.batch_size // chunk.n)
+        block = max(1, plan.evaluation.batch_size // chunk.n)
         parts = [slice(start, min(rows, start + block)) for start in range(0, rows, block)]
-        for some, theirs in [(parts, streams)] if is_shared else [((part,), streams[part]) for part in parts]:
-            if _is_drawn_there(state.sums, state.factor, chunk, theirs):
+        for some, theirs in [(parts, streams)] if plan.is_shared else [((part,), streams[part]) for part in parts]:
+            if _is_drawn_there(sums, plan, chunk, theirs):
                 yield Work(chunk, some, runs=[stream.run(chunk.n) for stream in theirs])
             else:
-                yield Work(chunk, some, _staged_steps(state, chunk, theirs))
+                yield Work(chunk, some, _staged_steps(sums, plan, chunk, theirs))
 
 
-def _is_drawn_there(sums: GradientSums, factor: Factor, chunk: Chunk, streams: list[Stream]) -> bool:
+def _is_drawn_there(sums: GradientSums, plan: Plan, chunk: Chunk, streams: list[Stream]) -> bool:
     """Whether the device makes the draws of a chunk, and multiplies them by one number for each feature."""
-    is_possible = sums.can_draw and factor.is_diagonal and streams[0].can_be_made_elsewhere
-    return is_possible and len(streams) * chunk.n * len(factor.free) >= WORTH_DRAWING
+    is_possible = sums.can_draw and plan.factor.is_diagonal and streams[0].can_be_made_elsewhere
+    return is_possible and len(streams) * chunk.n * plan.d >= WORTH_DRAWING
 
 
-def _staged_steps(state: Summed, chunk: Chunk, streams: list[Stream]) -> Any:
+def _staged_steps(sums: GradientSums, plan: Plan, chunk: Chunk, streams: list[Stream]) -> Any:
     """The next steps of each stream, written where the model fetches them from; of pairs only the first."""
     share = 2 if streams[0].is_paired else 1
-    staged = state.sums.stage((len(streams), chunk.n // share // chunk.count, chunk.count, len(state.factor.free)))
+    staged = sums.stage((len(streams), chunk.n // share // chunk.count, chunk.count, plan.d))
     for stream, array in zip(streams, staged.array, strict=True):
         z = chunk.by_turn(stream.take_firsts(chunk.n) if stream.is_paired else stream.take(chunk.n))
-        state.factor.write_steps(z, array.reshape(z.shape))
+        plan.factor.write_steps(z, array.reshape(z.shape))
     return staged

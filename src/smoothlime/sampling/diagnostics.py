@@ -17,7 +17,8 @@ from ..draws.designs import DESIGNS
 from ..estimators import GroupedDraws
 from ..space.neighbourhood import Factor
 from ..uncertainty.stopping import BELIEVED_CONSTANT
-from .plan import Plan, evaluate_outputs
+from .evaluate import evaluate_outputs
+from .plan import Plan
 
 HOTELLING_FROM = 200
 """Draws from which Hotelling's test keeps its level, at five or more draws per feature."""

@@ -12,7 +12,8 @@ from ..estimators import GroupedDraws
 from ..models import Target, model_epsilon
 from ..result.explanation import Explanation
 from .diagnostics import MADE_SURE, contradiction, disagreement
-from .plan import Plan, evaluate_outputs
+from .evaluate import evaluate_outputs
+from .plan import Plan
 
 LOOKED_AT = 4
 """Gradients that are asked for where a slope of 0 may be that of a model that jumps."""

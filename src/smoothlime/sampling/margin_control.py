@@ -37,7 +37,7 @@ class Controls:
         """Controls of each row and target."""
         return self.weights.shape[2]
 
-    def beside(self, rows: Indices, margins: Array, draws: GroupedDraws) -> ControlBatch:
+    def at(self, rows: Indices, margins: Array, draws: GroupedDraws) -> ControlBatch:
         """Half differences of the margins (r, n, m) at draws around rows, less their known slope, for every target."""
         _, g, b, f = draws.z.shape
         max_abs_change = self.max_abs_change[rows]

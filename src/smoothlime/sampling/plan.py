@@ -1,36 +1,37 @@
-"""A job: all decisions made, and the model's answers at the points that draws lead to."""
+"""A plan: every choice settled and f(x) asked for, complete when it exists; nothing drawn yet."""
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
-from .._core.types import Array, Flags, Indices, Points
-from ..draws.designs import Design, Layout, Stream
+from .._core.types import Array, Indices, Points
+from ..device import sums_for
+from ..draws.designs import DESIGNS, Design, Layout, Stream
 from ..draws.long_draws import SHARE
 from ..draws.rotation import pilot_size
-from ..draws.sobol import EVEN_TOGETHER
-from ..estimators import Batch, Estimate, Estimator, GroupedDraws
-from ..estimators.hermite import HermiteBasis
-from ..models import Evaluation, Target, resolve_target
-from ..models.evaluation import Where
-from ..models.links import probabilities
+from ..errors import NoGradients, TooFewDraws
+from ..estimators import Estimator
+from ..estimators.protocol import Setup
+from ..models import Evaluation, Target, model_dtype, resolve_target
+from ..models.evaluation import automatic_batch_size
 from ..models.problem import Problem
-from ..models.targets import output_names
-from ..result.explanation import around
+from ..models.target_check import check_target
+from ..models.targets import implied_range, output_names, stretch_of
 from ..space.neighbourhood import Factor
-from ..uncertainty.jackknife import standard_error
-from ..uncertainty.stopping import Stopping
-from .at_rows import AtRows
-from .margin_control import Controls, MarginControl
+from ..uncertainty.stopping import FIRST_LOOK, Stopping, plan_looks
+from .at_rows import AtRows, ask_at_rows
+from .defaults import certify_method, choose_design, choose_method
+from .margin_control import MarginControl, settle_control
+from .options import Options
+from .spacing import check_spacing
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """All decisions made, f(x) asked for, and nothing drawn yet that anybody has seen."""
+    """How rows will be drawn for: method, design and looks, the model as it is asked, and its answers at the rows."""
 
     problem: Problem
     evaluation: Evaluation
@@ -40,38 +41,31 @@ class Plan:
     is_shared: bool
     seed: int
     dtype: str
-    controlled: MarginControl | None = None
+    at_rows: AtRows
+    """f(x), of what `evaluation` asks for"""
+    control: MarginControl | None = None
     """Set where `evaluation` asks for margins, and what is explained are probabilities"""
-    at_rows: AtRows | None = None
-    """f(x), once it has been asked for"""
+
+    def within(self, problem: Problem) -> Plan:
+        """The same choices, the same draws and the same f(x), in the neighbourhood of another problem."""
+        control = None if self.control is None else self.control.around(problem)
+        return dataclasses.replace(self, problem=problem, control=control)
 
     @property
     def asked(self) -> Indices:
-        """(r,) model rows asked for each row besides draws: f(x) twice, a pilot, and what a control needed.
-
-        The first row has been asked in other company too.
-        """
-        controls = 0 if self.controlled is None else self.controlled.evaluations
-        asked = np.full(len(self.rows), 2 + self.pilot + controls)
-        asked[0] += self.answers.probe_points
-        return asked
-
-    @property
-    def answers(self) -> AtRows:
-        """f(x), of what `evaluation` asks for."""
-        assert self.at_rows is not None
-        return self.at_rows
+        """(r,) model rows asked for each row besides draws: f(x), a pilot, and what a control needed."""
+        control = 0 if self.control is None else self.control.evaluations
+        return self.at_rows.evaluations + self.pilot + control
 
     @property
     def predictions(self) -> Array:
-        """(r, k) f(x), of what is explained; this may wait for the model."""
-        return self.answers.values if self.controlled is None else self.controlled.predictions
+        """(r, k) f(x), of what is explained."""
+        return self.at_rows.values if self.control is None else self.control.predictions
 
     @cached_property
     def outputs(self) -> tuple[str, ...]:
         """Names of the outputs."""
-        k = self.answers.width if self.controlled is None else self.controlled.predictions.shape[1]
-        return output_names(self.problem.model.outputs, k)
+        return output_names(self.problem.model.outputs, self.predictions.shape[1])
 
     def resolve(self, target: Any) -> Target:
         """What is asked for of each row."""
@@ -87,14 +81,25 @@ class Plan:
         """Σ = L Lᵀ over the features that are perturbed."""
         return self.problem.factor
 
+    @property
+    def d(self) -> int:
+        """Features that are perturbed."""
+        return len(self.problem.factor.free)
+
     def layout(self, n: int) -> Layout:
         """How the first n draws are dealt to groups: alike at all looks, but where groups are parts of a sequence."""
-        return self.design.layout(n if self.design.is_aligned else self.stopping.looks[0], len(self.factor.free))
+        return self.design.layout(n if self.design.is_aligned else self.stopping.looks[0], self.d)
 
     @property
     def groups(self) -> int:
         """Groups of draws."""
         return self.layout(self.stopping.looks[0]).groups
+
+    def setup(self, rows: int, *, controls: int, pilot_slopes: Array | None = None) -> Setup:
+        """What the estimator is told before the first draw, for so many rows × targets."""
+        return Setup(
+            rows, self.groups, self.factor, self.design, self.stopping.looks, self.is_shared, controls, pilot_slopes
+        )
 
     def keys(self, rows: Indices) -> list[int | None]:
         """What keys the draws of rows, besides the seed: nothing for all of them, or for each its position."""
@@ -102,8 +107,7 @@ class Plan:
 
     def streams(self, rows: Indices) -> list[Stream]:
         """One sequence of draws for all rows, or one for each."""
-        d = len(self.factor.free)
-        return [self.design.stream(d, self.seed, key) for key in self.keys(rows)]
+        return [self.design.stream(self.d, self.seed, key) for key in self.keys(rows)]
 
     @property
     def budget(self) -> int | None:
@@ -112,164 +116,126 @@ class Plan:
 
     @property
     def pilot(self) -> int:
-        """Points of each row that are evaluated before the draws."""
-        return pilot_size(self.method.needs, len(self.factor.free), self.budget) if self.design.is_aligned else 0
-
-    def terms(self, n: int) -> int:
-        """Terms that least squares fits to n draws: the line, and curves along the first coordinates."""
-        d = len(self.factor.free)
-        return self.curves.fitted(d, n) if getattr(self.method, "curves", False) else d
+        """Points of each row that are evaluated before the draws, to rotate them."""
+        return pilot_size(self.method.needs, self.d, self.budget) if self.design.is_aligned else 0
 
     @property
-    def needs_only_sums(self) -> bool:
-        """Whether the method asks for sums of gradients over groups alone, which a model may keep by itself."""
-        return hasattr(self.method, "gather")
-
-    @property
-    def combines_values(self) -> bool:
-        """Whether gradients are combined with what the values at the same draws say."""
-        return getattr(self.method, "control", "none") == "values"
+    def is_summed_on_device(self) -> bool:
+        """Whether the model keeps all that the method needs, sums of gradients, where it is."""
+        return self.method.only_sums and sums_for(self.evaluation.model) is not None
 
     @property
     def longer(self) -> float:
-        """Share of draws that are made longer, for which they are weighed: see `radii`."""
-        return SHARE if self.design.is_aligned and self.method.needs == "values" else 0.0
-
-    @property
-    def curves(self) -> HermiteBasis:
-        """What least squares may fit besides the line."""
-        return HermiteBasis(of_pairs=self.design.is_paired)
-
-    @cached_property
-    def has_curves(self) -> bool:
-        """Whether it fits curves at any look."""
-        return self.terms(self.stopping.looks[-1]) > len(self.factor.free)
-
-    @property
-    def may_follow_tails(self) -> bool:
-        """Whether some of them are of higher degree, at any look."""
-        return self.has_curves and self.terms(self.stopping.looks[-1]) > self.curves.bent(len(self.factor.free))
-
-    @cached_property
-    def seen(self) -> Factor:
-        """The neighbourhood as the estimator sees it: where draws are turned, it fits the draws as they were."""
-        if not self.design.is_aligned or self.method.needs == "gradients":
-            return self.factor
-        d = len(self.factor.free)
-        return _plain(self.curves.count(d) if self.has_curves else d)
-
-    def finish(self, state: Any, n: int) -> Estimate:
-        """What the estimator makes of the sums over n draws: of its first terms, where they are too few for all.
-
-        Rows in which few draws carry what a line leaves are too few for all in any case: curves would follow them.
-        And where draws lie evenly in all coordinates, rows that jump or bend sharply are better off without most of the
-        curves: what groups say shows it. Each output of a row is fitted as suits it best.
-        """
-        sizes = self.layout(n).sizes(n)
-        if not self.has_curves:
-            return self.method.finish(state, sizes, self.seen)
-        d, terms = len(self.factor.free), self.terms(n)
-        estimate = self._finish_leading(state, sizes, terms)
-        few = min(terms, self.curves.bent(d))
-        if few == terms:
-            return estimate
-        assert estimate.residual_ess is not None
-        is_too_few = estimate.residual_ess < self.curves.effective_sample_size
-        is_even = d <= EVEN_TOGETHER and not self.design.is_paired
-        if not (is_even or is_too_few.any()):
-            return estimate
-        plainer = self._finish_leading(state, sizes, few)
-        is_plain = is_too_few | (_is_surer(plainer, estimate, sizes, d) if is_even else False)
-        return estimate.where(is_plain, plainer, d)
-
-    def _finish_leading(self, state: Any, sizes: Array, terms: int) -> Estimate:
-        if terms == len(self.seen.free):
-            return self.method.finish(state, sizes, self.seen)
-        return self.method.finish(state.leading(terms), sizes, _plain(terms))
+        """Share of draws that are made longer, for which they are weighed: see `long_draws`."""
+        return SHARE if self.design.is_aligned and self.method.takes_long_draws else 0.0
 
     def steps(self, z: Any) -> Points:
         """The steps (..., f) that draws lead to, in the model's floating type."""
         return self.factor.steps(z).astype(self.dtype, copy=False)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Objective:
-    """What is wanted of the model's answers at every draw: weights (r, t, k) on outputs, and perhaps controls."""
-
-    weights: Array
-    controls: Controls | None
-
-    @classmethod
-    def of(cls, plan: Plan, target: Target) -> Objective:
-        """The scalars to explain, and the controls that go with them."""
-        return cls(target.weights, None if plan.controlled is None else plan.controlled.controls(target))
-
-    @property
-    def t(self) -> int:
-        """Targets."""
-        return self.weights.shape[1]
-
-
-def _is_surer(one: Estimate, other: Estimate, sizes: Array, d: int) -> Flags:
-    """(r,) where groups agree better on the first d slopes of one estimate than of another."""
-    first, second = (np.square(standard_error(each.pseudo[:, :, :d], sizes)).sum(axis=1) for each in (one, other))
-    return np.asarray(first < second)
-
-
-def _plain(terms: int) -> Factor:
-    """Draws as they are."""
-    return Factor(terms, np.arange(terms), np.ones(terms))
-
-
-def evaluate(plan: Plan, objective: Objective, rows: Indices, draws: GroupedDraws, steps: Points) -> Batch:
-    """The model's answers at rows × draws, for each target: values (r·t, g, b), perhaps controls or gradients."""
-    g, b = draws.z.shape[1:3]
-    weights = objective.weights[rows]
-    r, t, k = weights.shape
-    points, where = _points(plan, rows, steps)
-    if plan.method.needs == "values":
-        values = plan.evaluation.values(points, where).reshape(r, g * b, -1)
-        controls = None
-        if objective.controls is not None:
-            controls = objective.controls.beside(rows, values, draws)
-            values = probabilities(values)
-        scalars = (values @ weights.swapaxes(1, 2)).swapaxes(1, 2)
-        return Batch(_repeated(draws, t), scalars.reshape(r * t, g, b), controls=controls)
-    scalars = np.empty((r, t, g, b))
-    gradients: Any = [None] * t
-    for i in range(t):
-        values, found = _with_gradients(plan, points, weights[:, i], where)
-        scalars[:, i] = (values.reshape(r, g * b, k) @ weights[:, i, :, None]).reshape(r, g, b)
-        gradients[i] = found.reshape(r, 1, g, b, -1)
-    stacked = gradients[0] if t == 1 else np.concatenate(gradients, axis=1)
-    return Batch(_repeated(draws, t), scalars.reshape(r * t, g, b), stacked.reshape(r * t, g, b, -1))
+def resolve(
+    problem: Problem,
+    options: Options,
+    *,
+    method: str | Estimator = "auto",
+    target: Any = None,
+    design: str = "auto",
+    may_rotate: bool = True,
+) -> Plan:
+    """Settle every choice, and ask the model for f(x)."""
+    problem.check_rows()
+    adapted, d = problem.model, len(problem.factor.free)
+    estimator = _choose(problem, options, method, target, design, may_rotate=may_rotate)
+    dtype = model_dtype(adapted)
+    if isinstance(options.batch_size, int):
+        size = options.batch_size
+    else:
+        # points that are made on the host stay there, in its cache, whatever the device would like
+        size = automatic_batch_size(problem.rows.shape[1], dtype, adapted if estimator.only_sums else None)
+    is_chosen = not options.is_certified and method == design == "auto"
+    estimator, control = settle_control(estimator, problem, size, is_chosen=is_chosen)
+    chosen, looks = _budget(estimator, design, d, options.n_samples, options.max_samples, may_rotate=may_rotate)
+    evaluation = Evaluation(adapted if control is None else control.margins.model, size)
+    at_rows = ask_at_rows(evaluation, problem, dtype.name, options.seed)
+    check_spacing(problem)
+    return Plan(
+        problem=problem,
+        evaluation=evaluation,
+        method=estimator,
+        design=chosen,
+        stopping=Stopping(looks, options.rtol, options.absolute, options.confidence),
+        is_shared=options.draws == "shared",
+        seed=options.seed,
+        dtype=dtype.name,
+        at_rows=at_rows,
+        control=control,
+    )
 
 
-def evaluate_outputs(plan: Plan, weights: Array, row: int, draws: GroupedDraws) -> tuple[Array, Array]:
-    """All outputs (n, k) at the draws around one row, and the gradient (n, f) of their sum by weights (k,)."""
-    points, where = _points(plan, np.array([row]), plan.steps(draws.flat))
-    values, gradients = _with_gradients(plan, points, weights[None], where)
-    return values, gradients.astype(np.float64)
+def _choose(
+    problem: Problem, options: Options, method: str | Estimator, target: Any, design: str, *, may_rotate: bool
+) -> Estimator:
+    """The estimator asked for, or the one that `auto` means here; refused where the model cannot give what it needs."""
+    model = problem.model
+    has_gradients = hasattr(model, "values_and_gradients")  # it is Differentiable: asking a protocol takes longer
+    estimator: Estimator
+    if options.is_certified:
+        check_target(target, model)
+        estimator = certify_method(
+            method,
+            has_gradients=has_gradients,
+            output_range=implied_range(model, target) if options.output_range is None else options.output_range,
+            gradient_bound=None if options.gradient_bound is None else options.gradient_bound * stretch_of(target),
+        )
+    else:
+        estimator = choose_method(
+            method,
+            has_gradients=has_gradients,
+            d=len(problem.factor.free),
+            n=options.n_samples,
+            most=options.max_samples,
+            design=design,
+            may_rotate=may_rotate,
+        )
+    if estimator.needs == "gradients" and not has_gradients:
+        msg = (
+            f"{estimator.name} needs gradients; a {problem.kind} gives only values."
+            " Use method='clime' or 'differences', or from_functions(values=..., gradients=...)"
+        )
+        raise NoGradients(msg)
+    return estimator
 
 
-def _points(plan: Plan, rows: Indices, steps: Points) -> tuple[Points, Where]:
-    """The points (r·n, d) that steps lead to around rows, and how to name the row of each."""
-    n = steps.shape[1]
-    points = around(plan.rows[rows], plan.factor.free, steps, plan.dtype).reshape(len(rows) * n, -1)
-    return points, lambda position: f"a draw around row {rows[position // n]}"
+def _budget(
+    method: Estimator, design: str, d: int, asked: int | None, cap: int, *, may_rotate: bool
+) -> tuple[Design, tuple[int, ...]]:
+    """The design and the numbers of draws at which to look, in whole blocks.
+
+    Too few draws are an error that names the fewest.
+    """
+    name = choose_design(design, method, d=d, n=asked or cap, may_rotate=may_rotate)
+    chosen = DESIGNS[name]
+    fewest = method.fewest(d, is_paired=chosen.is_paired)
+    if asked is not None:
+        n = chosen.whole(asked, d)
+        if n < fewest:
+            msg = (
+                f"n_samples={asked} is too few for {method.name}{_drawn(name, method)} on {d} features:"
+                f" at least {chosen.whole(fewest, d)} are needed for slopes with error bars{method.advice}"
+            )
+            raise TooFewDraws(msg)
+        return chosen, (n,)
+    first = chosen.whole(max(FIRST_LOOK, fewest), d)
+    last = chosen.below(cap, d)
+    if last < first:
+        msg = (
+            f"max_samples={cap} is below the first look, at {first} draws for {method.name}{_drawn(name, method)}"
+            f" on {d} features. Raise it, or give n_samples{method.advice}"
+        )
+        raise TooFewDraws(msg)
+    return chosen, plan_looks(first, last)
 
 
-def _with_gradients(plan: Plan, points: Points, weights: Array, where: Where) -> tuple[Array, Points]:
-    """Outputs (n, k) and gradients (n, f), for weights (r, k) of the rows that points belong to."""
-    repeated = np.repeat(weights.astype(plan.dtype), len(points) // len(weights), axis=0)
-    values, found = plan.evaluation.values_and_gradients(points, repeated, where)
-    free = plan.factor.free
-    return values, found if len(free) == found.shape[1] else found[:, free]
-
-
-def _repeated(draws: GroupedDraws, t: int) -> GroupedDraws:
-    """Draws of rows as draws of rows × targets."""
-    if draws.is_shared or t == 1:
-        return draws
-    weights = None if draws.weights is None else np.repeat(draws.weights, t, axis=0)
-    return GroupedDraws(np.repeat(draws.z, t, axis=0), is_shared=False, weights=weights)
+def _drawn(design: str, method: Estimator) -> str:
+    return "" if design == method.name else f" with {design} draws"

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any
 
 import numpy as np
 
-from .._core.types import Array, Flags
+from .._core.types import Array, Flags, Indices
 from ..estimators import Estimate
 from ..uncertainty.groups import Groups
 
@@ -27,69 +26,132 @@ class InterimEstimate:
     is_reached: Flags
 
 
-class ResultBuffer:
-    """What has been found of each row and target, filled in as rows stop."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Results:
+    """What was found of rows × targets, (r, ...) each."""
 
-    def __init__(self, rows: int, groups: int, d: int) -> None:
-        self._shape = rows, groups, d
-        self.n = np.zeros(rows, dtype=np.intp)
-        self.pseudovalues: Any = None  # or an array (rows, groups, d), or Elsewhere
-        self.selected: Array | None = None
-        self.directions: Array | None = None
-        self._making_room = Lock()
+    n: Indices
+    values: Array
+    standard_error: Array
+    resolution: Array
+    smoothed: Array
+    radius: Array
+    fidelity: Array
+    freedom: Array
+    converged: Flags
+    inconsistent: Flags
+    pseudovalues: Any
+    """(r, g, f) an array, or DevicePseudovalues"""
+    sizes: Array
+    selected: Array | None
+    directions: Array | None
+    """(r, k, f) that draws were rotated to"""
 
-    def _make_room(self, *, with_selected: bool) -> None:
-        """Arrays to be filled part by part: not needed, and not paid for, where all rows come at once."""
-        rows, groups, d = self._shape
-        if with_selected and self.selected is None:
-            self.selected = np.full((rows, d), np.nan)
-        if self.pseudovalues is not None:
-            return
-        self.values, self.standard_error, self.resolution = np.zeros((3, rows, d))
-        self.pseudovalues = np.zeros((rows, groups, d))
-        self.sizes = np.zeros((rows, groups))
-        self.smoothed, self.radius, self.fidelity, self.freedom = np.full((4, rows), np.nan)
-        self.converged, self.inconsistent = np.zeros((2, rows), dtype=np.bool_)
+    @classmethod
+    def empty(cls, rows: int, groups: int, d: int, *, with_selected: bool, directions: Array | None) -> Results:
+        """Room to be filled part by part."""
+        values, standard_error, resolution = np.zeros((3, rows, d))
+        smoothed, radius, fidelity, freedom = np.full((4, rows), np.nan)
+        converged, inconsistent = np.zeros((2, rows), dtype=np.bool_)
+        return cls(
+            n=np.zeros(rows, dtype=np.intp),
+            values=values,
+            standard_error=standard_error,
+            resolution=resolution,
+            smoothed=smoothed,
+            radius=radius,
+            fidelity=fidelity,
+            freedom=freedom,
+            converged=converged,
+            inconsistent=inconsistent,
+            pseudovalues=np.zeros((rows, groups, d)),
+            sizes=np.zeros((rows, groups)),
+            selected=np.full((rows, d), np.nan) if with_selected else None,
+            directions=directions,
+        )
 
-    def turn(self, where: Any, directions: Array) -> None:
-        """Keep the directions (r, k, f) that draws are turned to."""
-        if self.directions is None:
-            self.directions = np.zeros((len(self.n), *directions.shape[1:]))
-        self.directions[where] = directions
+    @classmethod
+    def of(cls, interim: InterimEstimate, directions: Array | None) -> Results:
+        """All of it as it is, at no cost, where all rows stop at one look."""
+        estimate, groups = interim.estimate, interim.groups
+        inconsistent = estimate.inconsistent
+        return cls(
+            n=np.full(len(interim.values), interim.n),
+            values=interim.values,
+            standard_error=groups.standard_error,
+            resolution=groups.resolution,
+            smoothed=estimate.smoothed,
+            radius=interim.radius,
+            fidelity=interim.fidelity,
+            freedom=groups.degrees_of_freedom,
+            converged=interim.is_reached,
+            inconsistent=np.zeros(len(interim.values), dtype=np.bool_) if inconsistent is None else inconsistent,
+            pseudovalues=groups.pseudovalues,
+            sizes=groups.sizes,
+            selected=estimate.selected,
+            directions=directions,
+        )
 
-    def store(self, where: Any, rows: Any, look: InterimEstimate) -> None:
-        """Keep the numbers of `rows` of a look, at positions `where`."""
-        estimate, groups = look.estimate, look.groups
-        by_row = {
-            "values": look.values,
-            "standard_error": groups.standard_error,
-            "resolution": groups.resolution,
-            "smoothed": estimate.smoothed,
-            "radius": look.radius,
-            "fidelity": look.fidelity,
-            "freedom": groups.degrees_of_freedom,
-            "converged": look.is_reached,
-            "inconsistent": estimate.inconsistent,
-        }
-        self.n[where] = look.n
-        is_all = isinstance(rows, slice) and rows.stop - rows.start == len(self.n)
-        if is_all and groups.pseudovalues.shape == self._shape:  # nothing has to be copied, or fetched
-            vars(self).update(by_row, pseudovalues=groups.pseudovalues, sizes=groups.sizes, selected=estimate.selected)
-            return
-        with self._making_room:  # parts of the rows come from several threads
-            self._make_room(with_selected=estimate.selected is not None)
-        if estimate.selected is not None and self.selected is not None:
-            self.selected[where] = estimate.selected[rows]
-        for name, numbers in by_row.items():
-            getattr(self, name)[where] = numbers[rows]
-        pseudo = groups.pseudo[rows]
-        self.pseudovalues[where, : pseudo.shape[1]] = pseudo
-        self.sizes[where, : pseudo.shape[1]] = groups.sizes[rows]
+    def fill(self, where: Any, rows: Any, other: Results, pseudovalues: Array) -> None:
+        """Copy `rows` of other results to positions `where`; pseudovalues may be of fewer groups."""
+        for name in BY_ROW:
+            getattr(self, name)[where] = getattr(other, name)[rows]
+        if self.selected is not None and other.selected is not None:
+            self.selected[where] = other.selected[rows]
+        seen = pseudovalues[rows]
+        self.pseudovalues[where, : seen.shape[1]] = seen
+        self.sizes[where, : seen.shape[1]] = other.sizes[rows]
 
     def pseudovalues_of(self, which: slice) -> Any:
-        """What groups say of every t-th of the rows × targets: an array, or Elsewhere."""
+        """What groups say of every t-th of the rows × targets: an array, or DevicePseudovalues."""
         if which.step == 1 and not isinstance(self.pseudovalues, np.ndarray):
             return self.pseudovalues
         # one layout in memory whatever the number of targets: sums over it round alike, also when saved and loaded
-        pseudovalues = self.pseudovalues if isinstance(self.pseudovalues, np.ndarray) else self.pseudovalues.fetch()
-        return np.ascontiguousarray(pseudovalues[which])
+        fetched = self.pseudovalues if isinstance(self.pseudovalues, np.ndarray) else self.pseudovalues.fetch()
+        return np.ascontiguousarray(fetched[which])
+
+
+BY_ROW = (
+    "n",
+    "values",
+    "standard_error",
+    "resolution",
+    "smoothed",
+    "radius",
+    "fidelity",
+    "freedom",
+    "converged",
+    "inconsistent",
+)
+
+
+class ResultBuffer:
+    """Where rows × targets are stored as they stop."""
+
+    def __init__(self, rows: int, groups: int, d: int) -> None:
+        self._shape = rows, groups, d
+        self._found: Results | None = None
+        self._directions: Array | None = None
+
+    def rotate(self, where: Any, directions: Array) -> None:
+        """Keep the directions (r, k, f) that draws are rotated to."""
+        if self._directions is None:
+            self._directions = np.zeros((self._shape[0], *directions.shape[1:]))
+        self._directions[where] = directions
+
+    def store(self, where: Any, rows: Any, interim: InterimEstimate) -> None:
+        """Keep the numbers of `rows` of a look, at positions `where`."""
+        made = Results.of(interim, self._directions)
+        is_all = isinstance(rows, slice) and rows.stop - rows.start == self._shape[0]
+        if is_all and made.pseudovalues.shape == self._shape:  # nothing has to be copied, or fetched
+            self._found = made
+            return
+        if self._found is None:
+            has_selected = made.selected is not None
+            self._found = Results.empty(*self._shape, with_selected=has_selected, directions=self._directions)
+        self._found.fill(where, rows, made, interim.groups.pseudo)
+
+    def results(self) -> Results:
+        """All of them, once every row has stopped."""
+        assert self._found is not None
+        return self._found
