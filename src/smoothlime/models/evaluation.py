@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .._core.types import Array, Points
+from .._core.types import Array, Indices, Points
 from .._core.warn import warn
 from ..errors import ModelError, NotDeterministic, SmallerBatches, SmoothlimeError
 from .protocol import GradientBatch, Model, changed_width, is_out_of_memory, model_epsilon, wrong_shape
@@ -36,6 +37,16 @@ def automatic_batch_size(d: int, dtype: np.dtype[Any], model: Model | None = Non
     fitting = batch_bytes // ((d + made) * dtype.itemsize) * (2 if is_narrow else 1)
     most = MOST_POINTS * batch_bytes // BATCH_BYTES
     return int(min(most, max(32, 2 ** int(np.log2(max(fitting, 1))))))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AtRows:
+    """f(x), what a model says at the rows themselves."""
+
+    values: Array
+    """(r, k)"""
+    evaluations: Indices
+    """(r,) model rows that were asked for each row"""
 
 
 class Evaluation:
@@ -70,6 +81,18 @@ class Evaluation:
     def add_gradients(self, batch: GradientBatch) -> None:
         """Have the model add up gradients by itself; whether they are finite is seen in the sums."""
         batch.add(self.answers(batch.ask, len(batch)))
+
+    def ask_at_rows(self, rows: Points, probes: Points) -> AtRows:
+        """f(x), asked for twice, as a model that is random cannot be explained.
+
+        And once more for the first row beside `probes`, as one whose answers depend on the rest of a batch cannot
+        either.
+        """
+        values = self.check_size(self.values(rows.copy(), row_name))  # a model may write into its points
+        self.check_repeatable(rows, values, row_name)
+        evaluations = np.full(len(rows), 2)
+        evaluations[0] += self.check_independent(rows, values, probes, row_name)
+        return AtRows(values, evaluations)
 
     def check_repeatable(self, points: Points, values: Array, where: Where) -> None:
         """Ask once more and compare: a model that is random cannot be explained.
@@ -237,3 +260,8 @@ def _not_finite(numbers: Points) -> int | None:
 
 def _points(n: int) -> str:
     return f"{n} point{'s' * (n != 1)}"
+
+
+def row_name(position: int) -> str:
+    """How complaints name a row of the caller's table."""
+    return f"row {position}"

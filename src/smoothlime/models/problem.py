@@ -6,17 +6,26 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from .._core.types import Array
 from .._core.validate import check_finite, check_names, check_rows
 from .._core.warn import warn
-from ..errors import CategoriesPerturbed, InvalidArgument, WrongType
+from ..errors import CategoriesPerturbed, InvalidArgument, LostPrecision, WrongType
 from ..space.neighbourhood import Factor, Neighbourhood
 from ..space.tables import Table, agreed_columns, as_table, check_numbered
 from . import Model, as_asked
 from .categories import categorical_features
 from .estimator import EstimatorModel
 from .on_tables import TableModel
-from .protocol import FunctionModel
+from .protocol import FunctionModel, model_epsilon
+
+BLURRED = 1e-3
+"""Spacing of a model's numbers, in neighbourhood standard deviations, from which on slopes lose digits."""
+
+BLIND = 2.0
+"""And from which on steps get lost between them, so that slopes are no longer blurred but wrong: by 1.5% here, and soon
+by all of it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,10 +51,11 @@ class Problem:
         return dataclasses.replace(self, neighbourhood=neighbourhood, factor=factor)
 
     def check_rows(self) -> None:
-        """Refuse gaps in what is perturbed, and say which perturbed features are categories to the model."""
+        """Refuse gaps in what is perturbed, and steps too small for the model's numbers; warn of moved categories."""
         check_finite(self.x, self.factor.free, self.feature_names)
         model = self.model.model if isinstance(self.model, TableModel) else self.model
         _warn_of_categories(model, self.factor, self.feature_names)
+        _check_spacing(self)
 
 
 def build_problem(
@@ -107,6 +117,29 @@ def _warn_of_categories(model: Model, factor: Factor, names: tuple[str, ...]) ->
             f" little; list {them} in fixed: Neighbourhood(..., fixed=[{listed}])"
         )
         warn(msg, CategoriesPerturbed)
+
+
+def _check_spacing(problem: Problem) -> None:
+    """A model in few digits cannot tell x from x + step when the step is below the spacing of numbers near x."""
+    model, factor, names = problem.model, problem.factor, problem.feature_names
+    epsilon = model_epsilon(model)
+    x = problem.x if len(factor.free) == problem.x.shape[1] else problem.x[:, factor.free]
+    if np.max(epsilon) * max(x.max(), -x.min()) <= BLURRED * factor.std.min():  # fine everywhere, seen by one number
+        return
+    _, exponent = np.frexp(np.abs(x).max(axis=0))
+    spacing = epsilon * np.ldexp(0.5, exponent)
+    j = int(np.argmax(spacing / factor.std))
+    if spacing[j] > BLURRED * factor.std[j]:
+        is_blind = spacing[j] > BLIND * factor.std[j]
+        msg = (
+            f"sigma is {factor.std[j]:.3g} for feature {names[factor.free[j]]!r}, but the model's numbers are"
+            f" {spacing[j]:.2g} apart at row {np.abs(x[:, j]).argmax()}:"
+            f" {'steps get lost between them' if is_blind else 'slopes lose digits'}."
+            " Raise sigma, centre the feature, or use float64"
+        )
+        if is_blind:
+            raise InvalidArgument(msg)
+        warn(msg, LostPrecision)
 
 
 def choose_neighbourhood(sigma: Any, background: Any, names: tuple[str, ...] | None, d: int) -> Neighbourhood:

@@ -21,9 +21,9 @@ from ..models import Target
 from ..result.explanation import Explanation, Provenance, columns
 from ..uncertainty.groups import Groups
 from .device_loop import DeviceSums
+from .diagnostics import refuse_false_gradients, warn_of_jumps
 from .evaluate import Objective
 from .host_loop import HostSums, Panel
-from .jumps import refuse_false_gradients, warn_of_jumps
 from .plan import Plan
 from .record import InterimEstimate, ResultBuffer, Results
 from .sampler import begin

@@ -7,26 +7,26 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from .._core.types import Array, Indices, Points
 from ..device import sums_for
-from ..draws.designs import DESIGNS, Design, Layout, Stream
+from ..draws.designs import DESIGNS, Design, Layout, Stream, spare_draws
 from ..draws.long_draws import SHARE
 from ..draws.rotation import pilot_size
 from ..errors import NoGradients, TooFewDraws
 from ..estimators import Estimator
 from ..estimators.protocol import Setup
 from ..models import Evaluation, Target, model_dtype, resolve_target
-from ..models.evaluation import automatic_batch_size
+from ..models.evaluation import AtRows, automatic_batch_size
 from ..models.problem import Problem
 from ..models.target_check import check_target
 from ..models.targets import implied_range, output_names, stretch_of
 from ..space.neighbourhood import Factor
 from ..uncertainty.stopping import FIRST_LOOK, Stopping, plan_looks
-from .at_rows import AtRows, ask_at_rows
 from .defaults import certify_method, choose_design, choose_method
 from .margin_control import MarginControl, settle_control
 from .options import Options
-from .spacing import check_spacing
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,6 @@ class Plan:
     seed: int
     dtype: str
     at_rows: AtRows
-    """f(x), of what `evaluation` asks for"""
     control: MarginControl | None = None
     """Set where `evaluation` asks for margins, and what is explained are probabilities"""
 
@@ -157,8 +156,6 @@ def resolve(
     estimator, control = settle_control(estimator, problem, size, is_chosen=is_chosen)
     chosen, looks = _budget(estimator, design, d, options.n_samples, options.max_samples, may_rotate=may_rotate)
     evaluation = Evaluation(adapted if control is None else control.margins.model, size)
-    at_rows = ask_at_rows(evaluation, problem, dtype.name, options.seed)
-    check_spacing(problem)
     return Plan(
         problem=problem,
         evaluation=evaluation,
@@ -168,9 +165,17 @@ def resolve(
         is_shared=options.draws == "shared",
         seed=options.seed,
         dtype=dtype.name,
-        at_rows=at_rows,
+        at_rows=evaluation.ask_at_rows(problem.rows.astype(dtype), _probe_points(problem, dtype, options.seed)),
         control=control,
     )
+
+
+def _probe_points(problem: Problem, dtype: Any, seed: int) -> Points:
+    """Two points around the first row: on either side of it, so that ranks change, but no mirror images."""
+    one, other = spare_draws(2, len(problem.factor.free), seed, None)
+    points = problem.rows[:1].astype(dtype).repeat(2, axis=0)
+    points[:, problem.factor.free] += problem.factor.steps(np.stack([one, -np.copysign(other, one)])).astype(dtype)
+    return points
 
 
 def _choose(
