@@ -22,22 +22,17 @@ class Objective:
     """What is wanted of the model's answers at every draw: weights (r, t, k) on outputs, and perhaps controls."""
 
     weights: Array
+    t: int
+    """Targets"""
     controls: Controls | None
+    controls_count: int
+    """Of each row and target"""
 
     @classmethod
     def of(cls, plan: Plan, target: Target) -> Objective:
         """The scalars to explain, and the controls that go with them."""
-        return cls(target.weights, None if plan.control is None else plan.control.controls(target))
-
-    @property
-    def t(self) -> int:
-        """Targets."""
-        return self.weights.shape[1]
-
-    @property
-    def controls_count(self) -> int:
-        """Controls of each row and target."""
-        return 0 if self.controls is None else self.controls.count
+        controls = None if plan.control is None else plan.control.controls(target)
+        return cls(target.weights, target.weights.shape[1], controls, 0 if controls is None else controls.count)
 
 
 class RowsAtDraws:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -44,6 +44,27 @@ class Plan:
     at_rows: AtRows
     control: MarginControl | None = None
     """Set where `evaluation` asks for margins, and what is explained are probabilities"""
+    rows: Array = field(init=False)
+    """(r, d) what is perturbed"""
+    factor: Factor = field(init=False)
+    """Σ = L Lᵀ over the features that are perturbed"""
+    d: int = field(init=False)
+    """How many those are"""
+    groups: int = field(init=False)
+    """Groups of draws"""
+    longer: float = field(init=False)
+    """Share of draws that are made longer, for which they are weighed: see `long_draws`"""
+
+    def __post_init__(self) -> None:
+        """Write down what follows from the choices."""
+        for name, value in (
+            ("rows", self.problem.rows),
+            ("factor", self.problem.factor),
+            ("d", len(self.problem.factor.free)),
+            ("longer", SHARE if self.design.is_aligned and self.method.takes_long_draws else 0.0),
+        ):
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "groups", self.layout(self.stopping.looks[0]).groups)
 
     def within(self, problem: Problem) -> Plan:
         """The same choices, the same draws and the same f(x), in the neighbourhood of another problem."""
@@ -70,29 +91,9 @@ class Plan:
         """What is asked for of each row."""
         return resolve_target(target, self.outputs, len(self.rows), lambda: self.predictions)
 
-    @property
-    def rows(self) -> Array:
-        """(r, d) what is perturbed."""
-        return self.problem.rows
-
-    @property
-    def factor(self) -> Factor:
-        """Σ = L Lᵀ over the features that are perturbed."""
-        return self.problem.factor
-
-    @property
-    def d(self) -> int:
-        """Features that are perturbed."""
-        return len(self.problem.factor.free)
-
     def layout(self, n: int) -> Layout:
         """How the first n draws are dealt to groups: alike at all looks, but where groups are parts of a sequence."""
         return self.design.layout(n if self.design.is_aligned else self.stopping.looks[0], self.d)
-
-    @property
-    def groups(self) -> int:
-        """Groups of draws."""
-        return self.layout(self.stopping.looks[0]).groups
 
     def setup(self, rows: int, *, controls: int, pilot_slopes: Array | None = None) -> Setup:
         """What the estimator is told before the first draw, for so many rows × targets."""
@@ -122,11 +123,6 @@ class Plan:
     def is_summed_on_device(self) -> bool:
         """Whether the model keeps all that the method needs, sums of gradients, where it is."""
         return self.method.only_sums and sums_for(self.evaluation.model) is not None
-
-    @property
-    def longer(self) -> float:
-        """Share of draws that are made longer, for which they are weighed: see `long_draws`."""
-        return SHARE if self.design.is_aligned and self.method.takes_long_draws else 0.0
 
     def steps(self, z: Any) -> Points:
         """The steps (..., f) that draws lead to, in the model's floating type."""
