@@ -16,7 +16,7 @@ import click
 
 from .._core.version import __version__
 from ..errors import SmoothlimeError
-from ._words import say
+from ._messages import naming_option, say
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What the system says where there is no room for output."""
@@ -56,7 +56,7 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except SmoothlimeError as err:
             command = self.get_command(ctx, ctx.invoked_subcommand or "")
-            say(err, command)
+            say(err if command is None else naming_option(err, command))
             sys.exit(2)
 
 

@@ -88,7 +88,7 @@ def ask(
         raise InvalidArgument(msg)
     tables = load_tables(table, background, wanted_columns(columns))
     scales = tables.scales
-    rows = tables.rows if most is None else tables.rows[: check_count(most, "--rows")]
+    rows = tables.rows if most is None else tables.rows[: check_count(most, "rows")]
     loaded = load_model(model, path)
     adapted = as_asked(loaded, output)
     held = tuple(nearest(name, tables.names) for name in wanted_columns(fixed, "--fixed"))

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ._inputs import ask, subject_options
-from ._words import warnings_as_typed
+from ._messages import warnings_as_lines
 
 TRUSTED, DISAGREES, CANNOT_TELL = 0, 3, 4
 
@@ -72,7 +72,7 @@ def command(
         background=background, raw_units=raw_units, fixed=fixed,
     )  # fmt: skip
     # the same draws are made for several answers, and for neighbours of the rows: once is enough
-    click.get_current_context().with_resource(warnings_as_typed(is_each_kind_once=True))
+    click.get_current_context().with_resource(warnings_as_lines(each_kind_once=True))
     adapted, rows, around = asked.adapted, asked.rows, asked.around
     shared: dict[str, Any] = {"sigma": around, "target": asked.target}
 

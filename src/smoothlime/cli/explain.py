@@ -8,7 +8,7 @@ import click
 import numpy as np
 
 from ._inputs import ask, check_file, subject_options
-from ._words import as_typed, warnings_as_typed
+from ._messages import warnings_as_lines
 
 if TYPE_CHECKING:
     from ..result.explanation import Explanation
@@ -83,15 +83,13 @@ def command(
         model, table, path=path, columns=columns, most=most, target=target, output=output, sigma=sigma,
         background=background, raw_units=raw_units, fixed=fixed,
     )  # fmt: skip
-    with warnings_as_typed():
+    with warnings_as_lines():
         e = explain(
             asked.model, asked.rows, sigma=asked.around, target=asked.target, output=output, method=method,
             design=design, n_samples=n_samples, rtol=rtol, max_samples=max_samples, confidence=confidence, seed=seed,
         )  # fmt: skip
     if out is None:
-        # slopes, then a blank line and how they were made, which may advise; names of features stay as they are
-        slopes, blank, how = str(e).rpartition("\n\n")
-        click.echo(slopes + blank + as_typed(how, click.get_current_context().command))
+        click.echo(str(e))
         return
     e.save(out)
     still = len(e) - int(e.converged.sum())

@@ -207,7 +207,7 @@ class Design:
         """The sequence for a seed: shared by all rows, or keyed by the position of one row."""
         if self.is_net and d > SOBOL_FEATURES:
             msg = f"design={self.name!r} goes up to {SOBOL_FEATURES} features; got {d}. Use design='antithetic'"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, argument="design")
         units, unit = self.units(d, Key(seed, row))
         return Stream(units, unit, d, is_paired=self.is_paired)
 

@@ -97,7 +97,7 @@ def as_model(
         _refuse_labels(obj)
         if output is not None:
             msg = "output is for classifiers and torch modules; a function's outputs are explained as they are"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, argument="output")
         return FunctionModel(obj, called, names, takes or "array")
     msg = (
         f"model must be a torch module, an estimator with predict, or a function of points (n, d);"

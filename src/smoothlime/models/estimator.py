@@ -138,7 +138,7 @@ def _check_offered(estimator: Any, method: str, output: str) -> None:
     if _offers(estimator, other) or (output == "probability" and _raw_score_switch(estimator)):
         way = "margin" if output == "probability" else "probability"
         msg = f"output={output!r} needs {method}, which this {name} has not; use output={way!r}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument="output")
     way = (
         "make it with voting='soft'"
         if getattr(estimator, "voting", None) == "hard"

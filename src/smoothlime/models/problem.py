@@ -138,7 +138,7 @@ def _check_spacing(problem: Problem) -> None:
             " Raise sigma, centre the feature, or use float64"
         )
         if is_blind:
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, argument="sigma")
         warn(msg, LostPrecision)
 
 
@@ -147,7 +147,7 @@ def choose_neighbourhood(sigma: Any, background: Any, names: tuple[str, ...] | N
     if isinstance(sigma, Neighbourhood):
         if background is not None:
             msg = "give background or a Neighbourhood as sigma, not both; Neighbourhood.from_data(background) makes one"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, argument="background")
         return sigma
     if names is not None:
         check_numbered(sigma, "sigma", names)
@@ -158,12 +158,12 @@ def choose_neighbourhood(sigma: Any, background: Any, names: tuple[str, ...] | N
         missing = [name for name in names if name not in table.names]
         if missing:
             msg = f"background has no column {missing[0]!r}; its columns are {', '.join(map(repr, table.names))}"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, argument="background")
         background = table.select(names).frame.to_native()
     found = Neighbourhood._from_data(background, sigma, called="background")
     if len(found.scale) != d:
         msg = f"background has {len(found.scale)} columns but the rows have {d} features"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument="background")
     return found
 
 

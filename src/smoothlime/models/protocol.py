@@ -183,7 +183,7 @@ def check_output_choice(output: str | None) -> None:
     """Refuse an `output` we do not know."""
     if output not in (None, "probability", "margin"):
         msg = f"output must be 'probability' or 'margin'; got {output!r}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument="output")
 
 
 def wrong_shape(n: int, shape: tuple[int, ...]) -> str:

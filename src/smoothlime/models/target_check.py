@@ -43,10 +43,10 @@ def _check_possible(key: Any, *, any_name: bool) -> None:
     """Refuse what no output without a name can be called; stand-ins would be named otherwise."""
     if isinstance(key, int | np.integer) and not isinstance(key, bool) and key < 0:
         msg = f"target {key!r} is out of range; positions begin at 0"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument="target")
     if isinstance(key, str) and not (any_name or key.isdecimal() or key in ("output", "predicted")):
         msg = f"target {key!r} is not an output; the model gives them no names: give a position, such as target=0"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument="target")
 
 
 def _by_name(key: Any) -> Any:

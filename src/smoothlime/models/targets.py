@@ -43,9 +43,9 @@ class Score(tuple[str, ...]):
                 f"target {target!r} is class {self.against!r}, but the margin of two classes is one score, that of"
                 f" {self[0]!r}: leave target out, or give target={self[0]!r}. For {self.against!r} take it times -1"
             )
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, argument="target")
         msg = f"target {target!r} is not an output; the margin of two classes is the score of {self[0]!r} alone"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument="target")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,13 +90,13 @@ def resolve_target(target: Any, names: tuple[str, ...], r: int, predictions: Cal
     if isinstance(target, str) and target == "predicted" and "predicted" not in names:
         if k == 1:
             msg = "target='predicted' needs several outputs to choose from; this model has one"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, argument="target")
         chosen = predictions().argmax(axis=1)
         weights = np.eye(k)[chosen][:, None, :]
         return Target(weights, ("predicted",), tuple((names[j],) for j in chosen))
     if target is None and k > 1:
         msg = f"the model has {k} outputs; say which to explain with target=: {_listed(names)}, or 'predicted'"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument="target")
     j = 0 if target is None else _position(target, names)
     weights = np.zeros(k)
     weights[j] = 1.0
@@ -136,14 +136,14 @@ def _contrast(target: Mapping[Any, Any], names: tuple[str, ...], r: int) -> Targ
     for key, weight in target.items():
         if isinstance(weight, bool) or not isinstance(weight, int | float | np.number) or not np.isfinite(weight):
             msg = f"target weighs {key!r} with {weight!r}; weights must be finite numbers"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, argument="target")
         j = _position(key, names)
         weights[j] += float(weight)
         size = "" if abs(weight) == 1 else f"{abs(weight):g}·"
         parts.append(f"{'−' if weight < 0 else '+'} {size}{names[j]}")
     if not weights.any():
         msg = f"target must give some output a weight other than 0; got {dict(target)!r}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument="target")
     name = " ".join(parts).removeprefix("+ ")
     return Target(np.broadcast_to(weights, (r, 1, len(names))), (name,), ((name,),) * r)
 
@@ -154,22 +154,22 @@ def _position(target: Any, names: tuple[str, ...]) -> int:
             return names.position(target)
         if target not in names:
             msg = f"target {target!r} is not an output; the outputs are {_listed(names)}"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, argument="target")
         return names.index(target)
     if isinstance(target, bool | np.bool_):
         way = repr(str(target)) if str(target) in names else int(target)
         msg = f"target must be an output's position or name, which {target} is not; write target={way} if that is meant"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument="target")
     try:
         j = operator.index(target)
     except TypeError:
         msg = f"target must be an output's position or name, 'predicted', or a contrast; got {target!r}"
-        raise WrongType(msg) from None
+        raise WrongType(msg, argument="target") from None
     if isinstance(names, Score):
         return names.position(j)
     if not 0 <= j < len(names):
         msg = f"target {target!r} is out of range; positions go from 0 to {len(names) - 1} ({_listed(names)})"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument="target")
     return j
 
 

@@ -204,7 +204,7 @@ def _choose(
             f"{estimator.name} needs gradients; a {problem.kind} gives only values."
             " Use method='clime' or 'differences', or from_functions(values=..., gradients=...)"
         )
-        raise NoGradients(msg)
+        raise NoGradients(msg, argument="method")
     return estimator
 
 
@@ -225,7 +225,7 @@ def _budget(
                 f"n_samples={asked} is too few for {method.name}{_drawn(name, method)} on {d} features:"
                 f" at least {chosen.whole(fewest, d)} are needed for slopes with error bars{method.advice}"
             )
-            raise TooFewDraws(msg)
+            raise TooFewDraws(msg, argument="n_samples")
         return chosen, (n,)
     first = chosen.whole(max(FIRST_LOOK, fewest), d)
     last = chosen.below(cap, d)
@@ -234,7 +234,7 @@ def _budget(
             f"max_samples={cap} is below the first look, at {first} draws for {method.name}{_drawn(name, method)}"
             f" on {d} features. Raise it, or give n_samples{method.advice}"
         )
-        raise TooFewDraws(msg)
+        raise TooFewDraws(msg, argument="max_samples")
     return chosen, plan_looks(first, last)
 
 
