@@ -49,6 +49,7 @@ def test_import_loads_numpy_and_nothing_heavier():
         "shap",
         "click",
         "rich",
+        "tqdm",
     ]
     code = f"import sys, smoothlime; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
