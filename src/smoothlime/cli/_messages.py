@@ -1,4 +1,4 @@
-"""What commands print on standard error: errors that name the option at fault, and warnings, each a line of its own."""
+"""What commands print on standard error: errors, with the option at fault, and warnings."""
 
 from __future__ import annotations
 
