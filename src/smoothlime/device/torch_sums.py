@@ -24,7 +24,6 @@ from .protocol import Totals, common_rows, first_few
 from .torch_batches import Answer, Place, TorchBatch, over_draws
 from .torch_constant import constant
 from .torch_groups import TorchGroupSums
-from .torch_narrow import is_narrow, lay_out
 from .torch_points import Halves, Staged, TorchPoints
 
 if TYPE_CHECKING:
@@ -63,17 +62,8 @@ def empty_sums(
     # a graphics card gains nothing by it, and compiled passes are given constants anyway
     is_as_it_is = model.is_asynchronous or model.compiled is not None
     if not is_as_it_is:
-        model = dataclasses.replace(model, module=_constant(model))
+        model = dataclasses.replace(model, module=constant(model.torch, model.module))
     return TorchSums(model, rows, free, groups, moments=moments, slopes=slopes, is_shared=is_shared)
-
-
-def _constant(model: TorchModel) -> Any:
-    """The module with weights that are constants, and narrow layers laid out as suits them."""
-    torch, copy = model.torch, constant(model.torch, model.module)
-    is_dense = copy is not model.module and model.units > 0 and model.autocast is None
-    if is_dense and model.tensor_dtype in (torch.float32, torch.float64) and is_narrow(torch, copy):
-        lay_out(torch, copy)
-    return copy
 
 
 class TorchSums:
@@ -293,7 +283,7 @@ class TorchSums:
         if first.steps is not None:
             steps = first.steps if self.is_shared else self.together([each.steps for each in self._waiting])
             self._add_steps(rows, groups, steps)
-        self._add_values(rows, groups, first.place.b, self._outputs([each.out for each in self._waiting]), steps)
+        self._add_values(rows, groups, first.place.b, self.together([each.out for each in self._waiting]), steps)
         for i in range(len(self.first)):
             total = self.at_home(self.together([each.sums[i] for each in self._waiting]))
             if self.free is not None:
@@ -306,11 +296,6 @@ class TorchSums:
         self.some[rows] += first_few(first.place.b) * first.place.g
         self._waiting.clear()
         self._outputs_waiting = 0
-
-    def _outputs(self, parts: list[Any]) -> Any:
-        """Outputs (n, k) one behind the other; where they lie feature by feature, they stay so."""
-        across = [each.t() for each in parts]
-        return self.together(across, axis=1).t() if across[0].is_contiguous() else self.together(parts)
 
     def _add_steps(self, rows: slice, groups: slice, steps: Any) -> None:
         """Σ step by group, of steps (1 or r, b, g, f); those that rows share count with the first of the rows."""
