@@ -39,11 +39,6 @@ WAITING = 2**19
 """Outputs that may wait to be added up together with those of further rows: few large operations beat many small, until
 what waits keeps memory from being used again."""
 
-RETAINED = 2**25 - 2**16
-"""Bytes that are taken and given back unused before the first batch: the C library under Linux hands what a batch had
-back to the system, to be fetched anew for the next one, until it has seen this much come and go; just below 32 MB is
-the most that it goes by. That took a sixth of a small network's time."""
-
 
 def empty_sums(
     model: TorchModel,
@@ -101,8 +96,6 @@ class TorchSums:
         self._cotangents: list[Any] = []
         self._waiting: list[Answer] = []
         self._outputs_waiting = 0
-        if not model.is_asynchronous:
-            torch.empty(RETAINED, dtype=torch.uint8)
 
     def aim(self, weights: Array) -> None:
         """Say what is wanted of the outputs, by weights (r, t, k): nothing can be added up before."""
