@@ -6,7 +6,6 @@ their own type over at most SHORT draws before they join them.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,6 @@ from ..space.neighbourhood import Factor
 from ..uncertainty.jackknife import t_quantile
 from .protocol import Totals, common_rows, first_few
 from .torch_batches import Answer, Place, TorchBatch, over_draws
-from .torch_constant import constant
 from .torch_groups import TorchGroupSums
 from .torch_points import Halves, Staged, TorchPoints
 
@@ -54,10 +52,6 @@ def empty_sums(
 
     Perhaps with second moments of gradients, and with products of values and steps, that rows share or not.
     """
-    # a graphics card gains nothing by it, and compiled passes are given constants anyway
-    is_as_it_is = model.is_asynchronous or model.compiled is not None
-    if not is_as_it_is:
-        model = dataclasses.replace(model, module=constant(model.torch, model.module))
     return TorchSums(model, rows, free, groups, moments=moments, slopes=slopes, is_shared=is_shared)
 
 
