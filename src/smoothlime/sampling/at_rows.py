@@ -18,7 +18,7 @@ import numpy as np
 from .._core.types import Array, Points
 from .._core.xp import on_host, send
 from ..device.protocol import GradientSums
-from ..draws.designs import spare_draws
+from ..draws.keys import spare_draws
 from ..models import Evaluation
 from .device_loop import draw_first, empty_sums
 

@@ -17,7 +17,8 @@ from .._core.progress import Progress
 from .._core.types import Indices, Points
 from ..device import sums_for
 from ..device.protocol import GradientSums, Totals
-from ..draws.designs import Chunk, Stream
+from ..draws.blocks import Chunk
+from ..draws.designs import Stream
 from ..draws.normals import Run
 from ..models import Evaluation
 from ..space.neighbourhood import Factor

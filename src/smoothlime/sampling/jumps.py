@@ -6,7 +6,7 @@ import numpy as np
 
 from .._core.types import Array, Flags, Indices
 from .._core.warn import warn
-from ..draws.designs import pilot_draws
+from ..draws.keys import pilot_draws
 from ..errors import JumpsUnseen, ModelError
 from ..estimators import GroupedDraws
 from ..models import Target, model_epsilon

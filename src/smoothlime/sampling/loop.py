@@ -19,7 +19,7 @@ from .._core.version import versions
 from .._core.xp import on_host
 from ..device import sums_for
 from ..device.protocol import GradientSums
-from ..draws.designs import Chunk
+from ..draws.blocks import Chunk
 from ..draws.rotation import DIRECTIONS
 from ..estimators.certified import CertifiedSmoothGrad, CertifiedValues, Certifying
 from ..estimators.least_squares import PilotResiduals

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from .._core.types import Array, Flags, Indices, Points
-from ..draws.designs import Design, Layout, Stream
+from ..draws.blocks import Layout
+from ..draws.designs import Design, Stream
 from ..draws.long_draws import SHARE
 from ..draws.rotation import pilot_size
 from ..draws.sobol import EVEN_TOGETHER
