@@ -11,7 +11,9 @@ import numpy as np
 
 from .._core.types import Array, Indices, Points
 from ..device import sums_for
-from ..draws.designs import DESIGNS, Design, Layout, Stream, spare_draws
+from ..draws.blocks import Layout
+from ..draws.designs import DESIGNS, Design, Stream
+from ..draws.keys import spare_draws
 from ..draws.long_draws import SHARE
 from ..draws.rotation import pilot_size
 from ..errors import NoGradients, TooFewDraws
