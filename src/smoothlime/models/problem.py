@@ -15,10 +15,11 @@ from ..errors import CategoriesPerturbed, InvalidArgument, LostPrecision, WrongT
 from ..space.neighbourhood import Factor, Neighbourhood
 from ..space.tables import Table, agreed_columns, as_table, check_numbered
 from . import Model, as_asked
-from .categories import categorical_features
 from .estimator import EstimatorModel
+from .fitted import categorical_features
+from .function import FunctionModel
 from .on_tables import TableModel
-from .protocol import FunctionModel, model_epsilon
+from .protocol import model_epsilon
 
 BLURRED = 1e-3
 """Spacing of a model's numbers, in neighbourhood standard deviations, from which on slopes lose digits."""
