@@ -1,4 +1,4 @@
-"""Evaluation: asks a model in bounded batches, and vouches for what comes back."""
+"""Evaluation: asks a model in batches of bounded size, and checks what comes back."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ MOST_POINTS = 2**16
 """Points per model call however few their features, where BATCH_BYTES are what a call is best given."""
 
 SQUARED = 1e-150, 1e150
-"""Numbers whose squares are numbers, too: errors are made of squares."""
+"""Sizes of outputs whose squares neither vanish nor overflow: errors are sums of squares."""
 
 SAME_ANSWER, FEW_DIGITS = 0.01, 16.0
-"""Share of the largest output, and multiple of a number type's spacing, up to which two answers are rounded ones."""
+"""Two answers are the same up to this share of the largest output, or this multiple of the number type's spacing."""
 
 
 def automatic_batch_size(d: int, dtype: np.dtype[Any], model: Model | None = None) -> int:
@@ -83,94 +83,76 @@ class Evaluation:
         batch.add(self.answers(batch.ask, len(batch)))
 
     def ask_at_rows(self, rows: Points, probes: Points) -> AtRows:
-        """f(x), asked for twice, as a model that is random cannot be explained.
+        """f(x) of a model that can be explained: the same each time, whatever else is in the batch, and not too large.
 
-        And once more for the first row beside `probes`, as one whose answers depend on the rest of a batch cannot
-        either.
+        The rows are asked for twice, the first one once more beside `probes`.
         """
-        values = self.check_size(self.values(rows.copy(), row_name))  # a model may write into its points
-        self.check_repeatable(rows, values, row_name)
+        values = self.values(rows.copy(), row_name)  # a model may write into its points
+        _check_size(values)
+        self._check_repeatable(rows, values)
+        self._check_batch_invariance(rows, values, probes)
         evaluations = np.full(len(rows), 2)
-        evaluations[0] += self.check_independent(rows, values, probes, row_name)
+        evaluations[0] += 1 + len(probes)
         return AtRows(values, evaluations)
 
-    def check_repeatable(self, points: Points, values: Array, where: Where) -> None:
-        """Ask once more and compare: a model that is random cannot be explained.
+    def _check_repeatable(self, rows: Points, values: Array) -> None:
+        """Ask once more: refuse answers that are random, and a model that writes into its points unseen.
 
-        Nor one that still writes into its points now: those that were seen to are given copies by now, or all along.
+        A torch module that was seen to write gets copies after its first call.
         """
-        is_asynchronous = getattr(self.model, "is_asynchronous", False)  # it has points of its own, on its device
-        given = points if is_asynchronous else points.copy()
-        again = self.values(given, where)
-        if self._is_tidy and not is_asynchronous and not np.array_equal(given, points, equal_nan=True):
+        given = rows.copy()
+        again = self.values(given, row_name)
+        if self._is_pure and not np.array_equal(given, rows, equal_nan=True):
             msg = (
                 "the model writes into its input unseen (through x.data?), so its gradients would not be those of its"
                 " outputs. Let it work on a copy: x = x.clone()"
             )
             raise ModelError(msg)
-        self.check_same(values, again, where)
-
-    def check_independent(self, points: Points, values: Array, probe_points: Points, where: Where) -> int:
-        """Ask for the first point beside companions (c, d): an answer that depends on a batch is not one of the point.
-
-        How many points were asked. In other company the last digits of an answer may change, in few digits all but the
-        first. Complaints about companions wait until a draw leads there.
-        """
-        given = np.concatenate([points[:1], probe_points])
-        try:
-            again = self.values(given, where)
-        except ModelError:
-            return len(given)
-        largest = max(np.abs(values).max(), np.abs(again).max())
-        epsilon = np.max(model_epsilon(self.model))
-        output = int(np.argmax(np.abs(again[0] - values[0])))
-        if np.abs(again[0] - values[0])[output] > max(SAME_ANSWER, FEW_DIGITS * epsilon) * largest:
-            msg = (
-                f"the model's answer for {where(0)} depends on what it is asked together with: {values[0, output]:.6g}"
-                f" {'among the rows' if len(points) > 1 else 'alone'} and {again[0, output]:.6g} beside other points."
-                " Something in it is made of the whole batch (fit_transform, ranks, groups, batch statistics):"
-                " let it use what was fitted before"
-            )
-            raise ModelError(msg)
-        return len(given)
-
-    @staticmethod
-    def check_size(values: Array) -> Array:
-        """The same values, unless all are so small that errors would be 0, or any so large that they would be none."""
-        largest, (least, most) = float(np.abs(values).max()), SQUARED
-        if 0 < largest < least or largest > most:
-            msg = (
-                f"the model's outputs go up to {largest:.2g}. Errors are made of squares, which are no numbers for"
-                f" outputs below {least:g} or above {most:g}. Explain a multiple of the output"
-            )
-            raise ModelError(msg)
-        return values
-
-    def check_same(self, values: Array, again: Array, where: Where) -> None:
-        """Complain about a row for which there are two answers."""
-        if np.array_equal(again, values):  # almost always, and seen sooner than row by row
+        if np.array_equal(again, values):
             return
         row = int(np.argmax((again != values).any(axis=1)))
         output = int(np.argmax(again[row] != values[row]))
         named = f", output {output}" if values.shape[1] > 1 else ""
         first, second = float(values[row, output]), float(again[row, output])  # with all their digits
         msg = (
-            f"the model gave two answers for {where(row)}{named}: {first!r} and then {second!r}. Switch off what is"
+            f"the model gave two answers for {row_name(row)}{named}: {first!r} and then {second!r}. Switch off what is"
             " random in it (dropout, sampling, test-time augmentation), or fix its seed inside the call"
         )
         raise NotDeterministic(msg)
 
+    def _check_batch_invariance(self, rows: Points, values: Array, probes: Points) -> None:
+        """Ask for the first row beside other points (c, d): refuse an answer that depends on them beyond rounding.
+
+        Errors about the other points wait until a draw leads there.
+        """
+        try:
+            again = self.values(np.concatenate([rows[:1], probes]), row_name)
+        except ModelError:
+            return
+        largest = max(np.abs(values).max(), np.abs(again).max())
+        epsilon = np.max(model_epsilon(self.model))
+        apart = np.abs(again[0] - values[0])
+        output = int(np.argmax(apart))
+        if apart[output] > max(SAME_ANSWER, FEW_DIGITS * epsilon) * largest:
+            msg = (
+                f"the model's answer for {row_name(0)} depends on what it is asked together with:"
+                f" {values[0, output]:.6g} {'among the rows' if len(rows) > 1 else 'alone'} and {again[0, output]:.6g}"
+                " beside other points. Something in it is made of the whole batch (fit_transform, ranks, groups, batch"
+                " statistics): let it use what was fitted before"
+            )
+            raise ModelError(msg)
+
     @property
-    def _is_tidy(self) -> bool:
+    def _is_pure(self) -> bool:
         """Whether the model is known neither to write into its points nor to use one array for all its answers."""
         return bool(getattr(self.model, "is_pure", False))
 
     def _given(self, points: Points) -> Points:
-        return points if self._is_tidy else points.copy()
+        return points if self._is_pure else points.copy()
 
     def _ask(self, ask: Callable[[slice], tuple[Any, ...]], n: int) -> tuple[Any, ...]:
         """Answers for n points, as arrays."""
-        as_array = np.asarray if self._is_tidy else np.array
+        as_array = np.asarray if self._is_pure else np.array
         answers = self.answers(lambda part: tuple(as_array(each) for each in ask(part)), n)
         if len(answers) == 1:
             return answers[0]
@@ -213,7 +195,7 @@ class Evaluation:
         self.batch_size //= 2
 
     def checked(self, values: Any, n: int, where: Where) -> Array:
-        """Outputs (n, k) as float64, finite and as many as ever."""
+        """Outputs (n, k) as float64, finite, and k the same as before."""
         if values.ndim != 2 or len(values) != n:
             raise ModelError(wrong_shape(n, values.shape))
         if values.shape[1] == 0:
@@ -246,6 +228,17 @@ def _pair(answer: Any) -> tuple[Any, Any]:
         )
         raise ModelError(msg)
     return answer[0], answer[1]
+
+
+def _check_size(values: Array) -> None:
+    """Refuse outputs so small that all errors would be 0, and those too large for errors to be numbers."""
+    largest, (least, most) = float(np.abs(values).max()), SQUARED
+    if 0 < largest < least or largest > most:
+        msg = (
+            f"the model's outputs go up to {largest:.2g}. Errors are made of squares, which are no numbers for"
+            f" outputs below {least:g} or above {most:g}. Explain a multiple of the output"
+        )
+        raise ModelError(msg)
 
 
 def _not_finite(numbers: Points) -> int | None:
