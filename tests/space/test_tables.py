@@ -168,7 +168,7 @@ class TestPipelines:
         table = as_table(frame)
         free = np.array([1])
         points = table.coded(table.numbers(), free)[[1, 0, 1]] + [[0.0, 0.5, 0.0, 0.0]]
-        found = table.around(points, free)
+        found = table.to_frame(points, free)
         wanted = frame.iloc[[1, 0, 1]].reset_index(drop=True)
         wanted.isetitem(1, [2.5, 1.5, 2.5])
         assert type(found) is Own

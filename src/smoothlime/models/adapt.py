@@ -1,4 +1,4 @@
-"""as_model: anything that predicts, as a Model. Libraries are recognised by name, never imported to ask."""
+"""as_model: anything that predicts, as a Model. Classes are recognised by name; no library is imported for that."""
 
 from __future__ import annotations
 
@@ -75,14 +75,10 @@ def as_model(
     if kind == "class":
         msg = f"model is the class {obj.__name__}; give an instance of it, fitted or trained"
         raise WrongType(msg)
-    for argument, is_given in (
-        ("device", device is not None),
-        ("compile", compile is not False),
-        ("autocast", autocast is not None),
-    ):
-        if is_given:
+    for argument, given in (("device", device), ("compile", compile or None), ("autocast", autocast)):
+        if given is not None:
             msg = f"{argument} is for torch modules; a {name} runs where it runs, as it is"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, argument=argument)
     if kind == "model":
         if names is not None or output is not None or called:
             msg = "obj is a Model already; set its output and names where it is made"
@@ -101,18 +97,16 @@ def as_model(
             msg = "output is for classifiers and torch modules; a function's outputs are explained as they are"
             raise InvalidArgument(msg, argument="output")
         return FunctionModel(obj, called, names, takes or "array")
-    msg = (
-        f"model must be a torch module, an estimator with predict, or a function of points (n, d);"
-        f" got a {name}{_way_out(obj)}"
-    )
+    way = ", which scores new points if made with novelty=True" * (name == "LocalOutlierFactor")
+    msg = f"model must be a torch module, an estimator with predict, or a function of points (n, d); got a {name}{way}"
     raise WrongType(msg)
 
 
 def as_asked(obj: Any, output: str | None) -> Model:
-    """The model, by probability or by margin where it knows both.
+    """The model for `explain`, by probability or by margin.
 
-    What a function or a torch module returns is taken as it comes, which is not what `"margin"` asks for; a Model was
-    told when it was made.
+    `"probability"` concerns estimators alone: functions and torch modules are taken as they are. A Model has made that
+    choice already.
     """
     _check_output_choice(output)
     kind = _kind(obj)
@@ -122,7 +116,7 @@ def as_asked(obj: Any, output: str | None) -> Model:
 
 
 def _kind(obj: Any) -> str:
-    """What is to be made a model: "module", "class", "model", "estimator", "function", or "" for none of these."""
+    """What an object is: "module" (of torch), "class", "model", "estimator", "function", or "" for none of these."""
     if is_torch_module(obj):
         return "module"
     if isinstance(obj, type):
@@ -153,11 +147,6 @@ def _refuse_labels(function: Any) -> None:
             " predicts one class: lambda a: model.predict(a) == label"
         )
         raise WrongType(msg)
-
-
-def _way_out(obj: Any) -> str:
-    """What would make a model of it, where that is known."""
-    return ", which scores new points if made with novelty=True" * (type(obj).__name__ == "LocalOutlierFactor")
 
 
 def is_torch_module(obj: Any) -> bool:

@@ -17,9 +17,10 @@ from .targets import Score
 
 
 class Unsaid:
-    """Keeps a warning from being shown while any thread asks: filters are those of the whole process.
+    """Hides a warning while a model is asked, in however many threads at once.
 
-    The first to come sets the filter and the last to go takes it away, so that none restores what another had set.
+    Filters belong to the whole process: the first thread sets one and the last removes it, so that none restores the
+    filters that another had set.
     """
 
     def __init__(self, message: str) -> None:
@@ -29,7 +30,7 @@ class Unsaid:
         self._changing = Lock()
 
     def __enter__(self) -> None:
-        """Begin to ask."""
+        """Set the filter, unless another thread did."""
         with self._changing:
             if not self._asking:
                 self._filters = warnings.catch_warnings()
@@ -38,7 +39,7 @@ class Unsaid:
             self._asking += 1
 
     def __exit__(self, *_: object) -> None:
-        """Be done with it."""
+        """Remove the filter, unless another thread needs it."""
         with self._changing:
             self._asking -= 1
             if not self._asking:
@@ -46,7 +47,7 @@ class Unsaid:
 
 
 NAMES_UNSAID = Unsaid("X does not have valid feature names")
-"""An estimator fitted on a data frame complains that arrays have no names; ours are in its order."""
+"""Estimators fitted on a data frame warn of arrays without names; our columns are in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +68,12 @@ class EstimatorModel:
 
     @property
     def output_range(self) -> tuple[float, float] | None:
-        """Range that no output leaves, where it is known: what is called a probability need not be one."""
+        """Range that no output leaves, where it is known; not all that `predict_proba` returns are probabilities."""
         return (0.0, 1.0) if self.ask == "predict_proba" and gives_probabilities(self.estimator) else None
 
     @property
     def wants_table(self) -> bool:
-        """Whether it was fitted on a data frame, and so may look for columns by name."""
+        """Whether it was fitted on a data frame, and so may look up columns by name."""
         return names_in(self.estimator) is not None
 
     def values(self, points: Any) -> Any:

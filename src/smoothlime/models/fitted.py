@@ -16,10 +16,10 @@ PROBABILITIES = {
     "binary", "multiclass", "softmax", "multiclassova", "multiclass_ova", "ova", "ovr", "cross_entropy", "xentropy",
     "Logloss", "CrossEntropy", "MultiClass", "MultiClassOneVsAll", "log_loss",
 }  # fmt: skip
-"""Objectives of XGBoost, LightGBM and CatBoost that are known to; of all others nothing is known."""
+"""Objectives of XGBoost, LightGBM and CatBoost whose predictions are probabilities; of others we do not know."""
 
 ALIASES = ("objective", "objective_type", "application", "app", "loss")
-"""By which LightGBM takes its objective."""
+"""Names under which LightGBM takes its objective."""
 
 WRAPPED = ("estimators_", "estimator_", "classifier_", "base_estimator_", "calibrated_classifiers_")
 """Attributes of scikit-learn and its kin that hold what is averaged, after fitting."""
@@ -29,7 +29,7 @@ def attribute(thing: Any, name: str) -> Any:
     """An attribute, or None: some raise errors of their own where nothing was fitted."""
     try:
         return getattr(thing, name, None)
-    except Exception:  # a property of somebody else's class
+    except Exception:  # a property of a class we do not know
         return None
 
 
@@ -58,7 +58,7 @@ def categorical_features(estimator: Any) -> tuple[int, ...]:
     fitted = getattr(estimator, "best_estimator_", estimator)  # a search hands its rows on as they are
     try:
         return tuple(int(j) for j in _declared(fitted))
-    except Exception:  # somebody else's class, perhaps not fitted: it will say so itself when it is asked
+    except Exception:  # of a class we do not know, perhaps not fitted: it raises its own error when it is asked
         return ()
 
 
@@ -76,12 +76,12 @@ def _declared(estimator: Any) -> Any:
 
 
 def gives_probabilities(estimator: Any) -> bool:
-    """Whether all that an estimator is made of is known to give numbers between 0 and 1, or not known not to."""
+    """Whether no part of an estimator is known to return other numbers than those between 0 and 1."""
     return all(_is_weighed_fairly(each) and _has_objectives(each) for each in _parts(estimator, set()))
 
 
 def _parts(estimator: Any, seen: set[int]) -> Iterator[Any]:
-    """The estimator and what it asks, as deep as they are nested."""
+    """The estimator and all that it asks in turn."""
     if estimator is None or isinstance(estimator, str) or id(estimator) in seen:
         return
     seen.add(id(estimator))
@@ -108,7 +108,7 @@ def _listed(found: Any) -> list[Any]:
 
 
 def _is_weighed_fairly(estimator: Any) -> bool:
-    """Whether no vote counts less than nothing."""
+    """Whether no vote has a negative weight."""
     weights = attribute(estimator, "weights") if attribute(estimator, "voting") is not None else None
     return weights is None or bool((np.asarray(weights, dtype=float) >= 0).all())
 
@@ -131,7 +131,7 @@ def _has_objectives(estimator: Any) -> bool:
 
 
 def _of_lightgbm(estimator: Any) -> str | None:
-    """The objective that its trees were fitted to; none is written where it is one's own."""
+    """The objective that its trees were fitted to; LightGBM writes none for a function of one's own."""
     booster = attribute(estimator, "booster_")
     if booster is None:
         return None

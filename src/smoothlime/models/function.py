@@ -1,4 +1,4 @@
-"""Functions of points as models, with or without a gradient of one's own."""
+"""Models made of functions: of one that gives values, or of two, for values and gradients."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class FunctionModel:
     """What may help where the function raises an error"""
 
     def for_rows_of_a_table(self) -> FunctionModel:
-        """The same, which says where it raises an error that data frames can be had."""
+        """The same function; where it raises an error, the message says how it would get data frames."""
         hint = " (the function was given an array (n, d); as_model(function, takes='table') gives it data frames)"
         return dataclasses.replace(self, hint=hint)
 
     @property
     def wants_table(self) -> bool:
-        """Whether a data frame reaches the function as one, though an array would hold it."""
+        """Whether it is given data frames even where all columns are numbers."""
         return self.takes == "table"
 
     def values(self, points: Any) -> Any:
@@ -43,7 +43,7 @@ class FunctionModel:
 
 @dataclass(frozen=True, slots=True)
 class FunctionModelWithGradients:
-    """A function and its gradient, both given by the caller: the gradient is data, it is not checked."""
+    """A function and its gradient, both of the caller; whether they belong together is not checked here."""
 
     function: Callable[[Any], Any]
     gradient: Callable[[Any], Any]

@@ -1,4 +1,4 @@
-"""Models that see data frames: points go to them as a table like the caller's."""
+"""Models that are given data frames: points reach them in frames like the caller's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .protocol import Model
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableModel:
-    """A model asked with frames of the columns and types of a table; points are coded as `tables` says."""
+    """A model that is given frames with the columns and types of a table; points are coded as `space.tables` says."""
 
     model: Model
     table: Table
@@ -21,8 +21,8 @@ class TableModel:
     as_pandas: bool
 
     @classmethod
-    def around(cls, model: Model, table: Table, free: Indices) -> TableModel:
-        """The model seen through a table, if it can see tables at all."""
+    def of(cls, model: Model, table: Table, free: Indices) -> TableModel:
+        """The model behind a table, if it takes frames at all."""
         if not hasattr(model, "wants_table"):
             text = table.not_numeric
             msg = (
@@ -63,5 +63,5 @@ class TableModel:
 
     def values(self, points: Points) -> Any:
         """Outputs at each point, (n, k)."""
-        frame: Any = self.table.around(points, self.free)
+        frame: Any = self.table.to_frame(points, self.free)
         return self.model.values(frame.to_pandas() if self.as_pandas else frame)

@@ -31,13 +31,13 @@ by all of it."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """What is explained, checked and in one shape."""
+    """What is explained, as everything after it takes it."""
 
     model: Model
     rows: Array
-    """(r, d) what is perturbed; for a model that sees frames, fixed columns hold positions (see `tables`)"""
+    """(r, d) what is perturbed; for a model that is given frames, fixed columns hold the position of their row"""
     x: Array
-    """(r, d) the rows as numbers; NaN for what is none"""
+    """(r, d) the rows as numbers; NaN for cells that hold none"""
     feature_names: tuple[str, ...]
     neighbourhood: Neighbourhood
     factor: Factor
@@ -60,12 +60,7 @@ class Problem:
 
 
 def build_problem(
-    model: Any,
-    X: Any,
-    *,
-    sigma: Any = 1.0,
-    background: Any = None,
-    output: str | None = "probability",
+    model: Any, X: Any, *, sigma: Any = 1.0, background: Any = None, output: str | None = "probability"
 ) -> Problem:
     """Adapt the model, read the rows, settle names and neighbourhood; rows may have gaps: see `Problem.check_rows`."""
     table, x = _read(X)
@@ -74,7 +69,7 @@ def build_problem(
     if table is not None and isinstance(adapted, FunctionModel) and adapted is not model:
         adapted = adapted.for_rows_of_a_table()
     data = as_table(background, "background")
-    columns = _columns_of(sigma) if data is None else data.names
+    columns = agreed_columns(None, {"sigma": sigma}) if data is None else data.names
     given = _given_names(getattr(adapted, "feature_names", None), table, columns, d)
     names = check_names(given, d)
     neighbourhood = choose_neighbourhood(sigma, background if data is None else data, given, d)
@@ -86,7 +81,7 @@ def build_problem(
         raise WrongType(msg)
     rows = x
     if table is not None and (table.not_numeric or getattr(adapted, "wants_table", False)):
-        adapted, rows = TableModel.around(adapted, table, factor.free), table.coded(x, factor.free)
+        adapted, rows = TableModel.of(adapted, table, factor.free), table.coded(x, factor.free)
     backend = "" if table is None else table.backend
     return Problem(adapted, rows, x, names, neighbourhood, factor, backend, type(model).__name__)
 
@@ -177,11 +172,6 @@ def _as_written(of_model: tuple[str, ...], columns: tuple[str, ...]) -> tuple[st
     """The model's names as the columns have them: LightGBM writes underscores for the spaces in its own."""
     written = {name.replace(" ", "_"): name for name in columns} | {name: name for name in columns}
     return tuple(written.get(name, name) for name in of_model)
-
-
-def _columns_of(sigma: Any) -> tuple[str, ...] | None:
-    """Names of the features that sigma is for, where it has any."""
-    return sigma.columns if isinstance(sigma, Neighbourhood) else agreed_columns(None, {"sigma": sigma})
 
 
 def _given_names(

@@ -14,7 +14,14 @@ from ..errors import ModelError
 
 @runtime_checkable
 class Model(Protocol):
-    """Anything that can be asked for its outputs at many points at once."""
+    """Anything that can be asked for its outputs at many points at once.
+
+    More attributes are read where a model has them: `feature_names`; `dtype`, the floating type it wants its points in;
+    `epsilon`, the relative spacing of the numbers it computes with, or one per perturbed feature; `output_range`, which
+    no output leaves; `is_pure`, if it neither writes into its points nor returns the same array twice; `wants_table`,
+    if it takes data frames; `hint`, added to the message where it raises an error; `batch_bytes`, the best size of the
+    points of one call, and `made`, the numbers per point that share it.
+    """
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -36,12 +43,15 @@ class Differentiable(Model, Protocol):
 
 
 def is_model(obj: Any) -> bool:
-    """The same as isinstance(obj, Model), in a tenth of the time."""
+    """The same as isinstance(obj, Model), which takes ten times as long."""
     return hasattr(obj, "outputs") and hasattr(obj, "values")
 
 
 class GradientBatch(Protocol):
-    """Points around some of the rows, about to be asked; `add` takes all answers at once, so none counts twice."""
+    """Points around some of the rows, to be asked in parts.
+
+    `add` takes all answers together: where memory runs out half-way, parts are asked again, and none must count twice.
+    """
 
     def __len__(self) -> int:
         """Count of points."""
@@ -57,15 +67,15 @@ class GradientBatch(Protocol):
 
 
 def as_columns(values: Any, n: int) -> Any:
-    """Outputs (n,) or (n, k) of n points as (n, k); tensors are brought to numpy."""
+    """Outputs (n,) or (n, k) of n points as an array (n, k)."""
     array = as_array(values)
-    if array.ndim == 1 and len(array) != n:  # said now, while it has the shape that was returned
+    if array.ndim == 1 and len(array) != n:  # before it gets another shape than was returned
         raise ModelError(wrong_shape(n, array.shape))
     return array[:, None] if array.ndim == 1 else array
 
 
 def as_array(values: Any) -> Any:
-    """What a model returned as an array, NaN for what is masked; or an error where that holds no numbers."""
+    """What a model returned, as an array on the host, NaN where it is masked; an error where it holds no numbers."""
     if hasattr(values, "detach"):
         values = values.detach().cpu()
         values = (values.double() if values.is_floating_point() else values).numpy()  # NumPy has no bfloat16
@@ -94,15 +104,15 @@ def model_epsilon(model: Model) -> Any:
 
 
 def wrong_shape(n: int, shape: tuple[int, ...]) -> str:
-    """What is wrong with outputs of some shape for n points."""
+    """Message about outputs of a wrong shape for n points."""
     return f"the model must return one row of outputs per point, (n,) or (n, k); n = {n}, got {shape}"
 
 
 def changed_width(before: int, now: int) -> str:
-    """What is wrong with outputs that are not as many as ever."""
+    """Message about outputs whose number changes between calls."""
     return f"the model returned {before} outputs at first and {now} now"
 
 
 def is_out_of_memory(err: BaseException) -> bool:
-    """numpy and Python raise MemoryError; frameworks word it in their own RuntimeError."""
+    """Whether memory ran out: a MemoryError of Python or NumPy, or a RuntimeError of a framework that says so."""
     return isinstance(err, MemoryError) or (isinstance(err, RuntimeError) and "out of memory" in str(err).lower())

@@ -15,10 +15,9 @@ from ..errors import InvalidArgument, WrongType
 
 
 class Score(tuple[str, ...]):
-    """Outputs of the margin of two classes: one, the score of the second, by its name.
+    """The one output of a margin of two classes: the score of the second, by its name.
 
-    Positions are those of the classes all the same, so that `target=0` is not one class by probability and the other by
-    margin.
+    Positions count the classes, so that `target=0` never means one class by probability and the other by margin.
     """
 
     against: str
@@ -35,7 +34,7 @@ class Score(tuple[str, ...]):
         return self.against, self[0]
 
     def position(self, target: int | str) -> int:
-        """0, the one output there is, for the second class by position or name; the first has no score of its own."""
+        """0 for the second class by position or name; an error for the first, which has no score of its own."""
         if target in (1, self[0]):
             return 0
         if target in (0, self.against):
@@ -117,23 +116,20 @@ def check_target(target: Any, model: Any) -> None:
     resolve_target(target, names, 1, lambda: np.zeros((1, len(names))))
 
 
-def _range_of(target: Any, known: tuple[float, float]) -> tuple[float, float]:
-    """Range of what `target` asks for, when every output lies in `known`: contrasts stretch it."""
+def implied_range(model: Any, target: Any) -> tuple[float, float] | None:
+    """Range of what `target` asks for, where the model says by itself where its outputs lie: probabilities do."""
+    known = getattr(model, "output_range", None)
+    if known is None:
+        return None
     weights = [float(each) for each in target.values()] if isinstance(target, Mapping) else [1.0]
     ends = [sorted((weight * known[0], weight * known[1])) for weight in weights]
     return sum(low for low, _ in ends), sum(high for _, high in ends)
 
 
-def implied_range(model: Any, target: Any) -> tuple[float, float] | None:
-    """Range of what `target` asks for, where the model says by itself where its outputs lie: probabilities do."""
-    own = getattr(model, "output_range", None)
-    return None if own is None else _range_of(target, own)
-
-
 def stretch_of(target: Any) -> float:
     """How many times longer than that of any single output the gradient of what `target` asks for may be.
 
-    Never less than 1: who gives a bound may mean the contrast itself.
+    Never less than 1: a bound may have been given for the contrast itself.
     """
     return max(1.0, sum(abs(float(each)) for each in target.values())) if isinstance(target, Mapping) else 1.0
 
@@ -188,32 +184,22 @@ def _position(target: Any, names: tuple[str, ...]) -> int:
 
 
 def _stand_in(target: Any, *, any_name: bool) -> tuple[Any, tuple[str, ...]]:
-    """The target by names alone, and names that a model may have."""
-    if isinstance(target, Mapping):
-        target = {_by_name(key): weight for key, weight in target.items()}
-        keys = list(target)
-    else:
-        target = _by_name(target)
-        keys = [target]
-    for key in keys:
-        _check_possible(key, any_name=any_name)
-    texts = [key for key in keys if isinstance(key, str) and (any_name or key.isdecimal())]
-    return target, tuple(dict.fromkeys(["output", "0", *(key for key in texts if key != "predicted")]))
+    """The target with names for positions, and names that the outputs may have."""
+    keys = [_by_name(key, any_name=any_name) for key in (target if isinstance(target, Mapping) else [target])]
+    names = [key for key in keys if isinstance(key, str) and key != "predicted" and (any_name or key.isdecimal())]
+    named = dict(zip(keys, target.values(), strict=True)) if isinstance(target, Mapping) else keys[0]
+    return named, tuple(dict.fromkeys(["output", "0", *names]))
 
 
-def _check_possible(key: Any, *, any_name: bool) -> None:
-    """Refuse what no output without a name can be called; stand-ins would be named otherwise."""
-    if isinstance(key, int | np.integer) and not isinstance(key, bool) and key < 0:
+def _by_name(key: Any, *, any_name: bool) -> Any:
+    """A position by its name; or an error for what no output without a name can be called."""
+    is_position = isinstance(key, int | np.integer) and not isinstance(key, bool)
+    if is_position and key < 0:
         msg = f"target {key!r} is out of range; positions begin at 0"
         raise InvalidArgument(msg, argument="target")
     if isinstance(key, str) and not (any_name or key.isdecimal() or key in ("output", "predicted")):
         msg = f"target {key!r} is not an output; the model gives them no names: give a position, such as target=0"
         raise InvalidArgument(msg, argument="target")
-
-
-def _by_name(key: Any) -> Any:
-    """A position by its name."""
-    is_position = isinstance(key, int | np.integer) and not isinstance(key, bool) and key >= 0
     return str(int(key)) if is_position else key
 
 

@@ -1,4 +1,4 @@
-"""Covariances: as somebody gives them, and shrunk from rows."""
+"""Covariances: those given, checked, and those estimated from rows, shrunk."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .tables import check_square
 
 
 def symmetric(covariance: Any) -> Array:
-    """A covariance that can be one: finite, symmetric and positive definite."""
+    """The matrix in float64; an error unless it is finite, symmetric and positive definite."""
     check_square(covariance, "covariance")
     matrix = as_float_array(covariance, "covariance", allow_bools=False)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
@@ -28,7 +28,7 @@ def symmetric(covariance: Any) -> Array:
         msg = f"covariance must be positive definite; its diagonal has {variances[least]:g} at feature {least}"
         raise InvalidArgument(msg)
     std = np.sqrt(variances)
-    unit = np.outer(std, std)  # features may differ in scale by many orders, and products of variances by twice as many
+    unit = np.outer(std, std)  # not the root of a product of variances, which would overflow sooner
     apart = np.abs(matrix - matrix.T) / unit
     if apart.max() > 1e-10:
         i, j = np.unravel_index(apart.argmax(), matrix.shape)
@@ -46,7 +46,7 @@ def symmetric(covariance: Any) -> Array:
 
 
 def correlations(rows: Array, called: str) -> Array:
-    """Shrunk correlations of columns that all vary; rows that are too few even for those are refused."""
+    """Shrunk correlations of columns that all vary; an error where the rows are too few even for those."""
     found = _ledoit_wolf(rows / rows.std(axis=0))
     if not _is_definite(np.linalg.eigvalsh(found)):
         msg = (
@@ -64,12 +64,12 @@ def _ledoit_wolf(rows: Array) -> Array:
     sample = centred.T @ centred / n
     mean_variance = np.trace(sample) / d
     apart = ((sample - mean_variance * np.eye(d)) ** 2).sum()
-    # spread of the one-row estimates x xᵀ around S: Σ‖xxᵀ‖² = Σ‖x‖⁴ spares forming them
+    # spread of the one-row estimates x xᵀ around S, without forming them: ‖x xᵀ‖² = ‖x‖⁴
     noise = (((centred**2).sum(axis=1) ** 2).sum() / n - (sample**2).sum()) / n
     shrink = 0.0 if apart == 0 else min(noise, apart) / apart
     return (1 - shrink) * sample + shrink * mean_variance * np.eye(d)
 
 
 def _is_definite(eigenvalues: Any) -> bool:
-    """Whether eigenvalues of correlations, in ascending order, are all more than rounding."""
+    """Whether the eigenvalues of correlations, in ascending order, are all larger than rounding errors."""
     return bool(eigenvalues[0] > eigenvalues[-1] * len(eigenvalues) * np.finfo(float).eps)

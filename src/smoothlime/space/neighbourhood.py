@@ -18,7 +18,7 @@ from .covariance import correlations, symmetric
 from .tables import agreed_columns, as_table
 
 LEAST = float(np.finfo(np.float64).tiny)
-"""Of a width: less has fewer digits, and soon no reciprocal."""
+"""Smallest width: smaller numbers have fewer digits, and the reciprocals of the smallest are infinite."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +51,7 @@ class Factor:
 
     @property
     def unwhitened_scale(self) -> Array:
-        """√(Σ⁻¹)_jj, (f,): what an error of one unit per draw, in any direction, does to each slope at most."""
+        """√(Σ⁻¹)_jj, (f,): the most by which a slope changes when slopes per draw change by a vector of length 1."""
         return self.inverse if self.is_diagonal else np.linalg.norm(self.inverse, axis=0)
 
     def steps(self, z: Array) -> Array:
@@ -175,16 +175,9 @@ class Neighbourhood:
 
     @classmethod
     def _from_rows(
-        cls,
-        rows: Array,
-        columns: tuple[str, ...] | None,
-        sigma: Any,
-        *,
-        full: bool = False,
-        fixed: Sequence[int | str] = (),
-        called: str = "X",
+        cls, rows: Array, columns: Any, sigma: Any, *, full: bool = False, fixed: Any = (), called: str = "X"
     ) -> Neighbourhood:
-        """The same of rows (n, d) and the names of their columns; `called` is what messages call them."""
+        """The same from numbers (n, d) and the names of their columns, or None; `called` is their name in messages."""
         if len(rows) < 2:
             msg = f"{called} must have at least 2 rows to show how features vary; got {len(rows)}"
             raise InvalidArgument(msg, argument=called)
@@ -235,7 +228,7 @@ class Neighbourhood:
         if self.covariance is not None:
             _check_length(len(self.covariance), d, "covariance")
             lower = np.linalg.cholesky(self.covariance[np.ix_(free, free)]) * self.sigma
-            if np.count_nonzero(lower) == len(free):  # diagonal after all: the cheap form
+            if np.count_nonzero(lower) == len(free):  # diagonal, and cheaper as such
                 return Factor(d, free, np.diag(lower).copy())
             return Factor(d, free, lower)
         if self.scale is None and not np.ndim(self.sigma):
@@ -325,7 +318,7 @@ def _several(fixed: Any) -> tuple[int | str, ...]:
 
 @lru_cache(maxsize=4)
 def _positions(d: int) -> Indices:
-    """0 to d − 1, kept: pictures have many features, and a table's rows may come one by one."""
+    """0 to d − 1, cached: images have many features, and rows may be explained one by one."""
     positions = np.arange(d)
     positions.flags.writeable = False
     return positions

@@ -23,10 +23,10 @@ class Table:
     """A data frame with the names and types of its columns, read once."""
 
     frame: Any
-    """As narwhals sees it"""
+    """A data frame of narwhals"""
     names: tuple[str, ...]
     dtypes: tuple[Any, ...]
-    """Of narwhals"""
+    """Types of narwhals"""
 
     def __len__(self) -> int:
         """Count of rows."""
@@ -49,7 +49,7 @@ class Table:
 
     @property
     def is_of_objects(self) -> bool:
-        """Whether no column has a type that says what it holds, as where rows of a mixed table were taken apart."""
+        """Whether all columns are of type object, as in a table built from single rows of mixed types."""
         return all(str(dtype) == "Object" for dtype in self.dtypes)
 
     def numbers(self, names: Sequence[str] | None = None) -> Array:
@@ -73,14 +73,14 @@ class Table:
         rows[:, free] = numbers[:, free]
         return rows
 
-    def around(self, points: Points, free: Indices) -> Any:
+    def to_frame(self, points: Points, free: Indices) -> Any:
         """A frame like this one for coded points (n, d): floats in the free columns, in all others the row's cells."""
         import narwhals as nw
 
         held = np.delete(np.arange(len(self.names)), free)
         rows = points[:, held[0]].astype(np.intp) if len(held) else np.zeros(len(points), dtype=np.intp)
         if self.backend == "pandas":
-            return self._around_in_pandas(points, free, held, rows)
+            return self._to_pandas(points, free, held, rows)
         names, backend = self.frame.columns, self.frame.implementation
         moved = []
         for j in free:
@@ -89,12 +89,12 @@ class Table:
         frame = nw.maybe_reset_index(self.frame[rows]).with_columns(*moved).to_native()
         return _noted_as_floats(frame, [self.names[j] for j in free]) if self.backend == "pyarrow" else frame
 
-    def _around_in_pandas(self, points: Points, free: Indices, held: Indices, rows: Indices) -> Any:
+    def _to_pandas(self, points: Points, free: Indices, held: Indices, rows: Indices) -> Any:
         """The same without narwhals, which takes up to a hundred times as long where columns are many."""
         import pandas as pd
 
         native = self.frame.to_native()
-        kept = native.take(held, axis=1).take(rows)
+        kept = native.take(rows).take(held, axis=1)
         kept.index = pd.RangeIndex(len(rows))
         # columns that stay are Series: of bare objects pandas would guess a type
         columns: dict[int, Any] = dict(zip(held, (column for _, column in kept.items()), strict=True))
@@ -108,7 +108,7 @@ class Table:
         return frame
 
     def spacing(self, free: Indices) -> Array:
-        """(f,) relative spacing of the numbers that `around` puts into the free columns."""
+        """(f,) relative spacing of the numbers that `to_frame` puts into the free columns."""
         narrow = {"Float32": np.finfo(np.float32).eps, "Float16": np.finfo(np.float16).eps}
         found = [narrow.get(str(self.dtypes[j]), np.finfo(np.float64).eps) for j in free]
         return np.array(found, dtype=np.float64)
@@ -127,7 +127,9 @@ def as_table(X: Any, name: str = "X") -> Table | None:
             raise WrongType(msg)
         X = X.to_frame().T  # a row taken from a frame of numbers: its index holds the columns
     if type(X).__name__ == "RecordBatch" and hasattr(X, "schema"):
-        X = _as_arrow_table(X)
+        import pyarrow
+
+        X = pyarrow.Table.from_batches([X])
     if hasattr(X, "collect_schema") and hasattr(X, "collect"):
         msg = f"{name} is a lazy frame; its rows are not there yet. Call collect() on it first"
         raise WrongType(msg)
@@ -150,13 +152,12 @@ def as_table(X: Any, name: str = "X") -> Table | None:
     if not (len(frame) and names):
         msg = f"{name} is empty: it has shape {frame.shape}; give at least one row and one column"
         raise InvalidArgument(msg)
-    schema = frame.schema
-    dense = _dense(frame, schema)
-    return Table(dense, names, tuple((schema if dense is frame else dense.schema).dtypes()))
+    frame, dtypes = _dense(frame)
+    return Table(frame, names, tuple(dtypes))
 
 
 def agreed_columns(columns: Sequence[str] | None, given: dict[str, Any]) -> tuple[str, ...] | None:
-    """Names of the features, which all that has labels must have in the same order; None where nothing has any."""
+    """Names of the features, which labelled values must share, order included; None where no value is labelled."""
     agreed, owner = None if columns is None else tuple(str(each) for each in columns), "the neighbourhood"
     for name, value in given.items():
         labels = _labels(value)
@@ -172,7 +173,7 @@ def agreed_columns(columns: Sequence[str] | None, given: dict[str, Any]) -> tupl
 
 
 def check_numbered(value: Any, name: str, columns: Sequence[str]) -> None:
-    """Refuse labels 0, 1, ... of a Series for columns of these names in another order: there they are no positions."""
+    """Refuse a Series labelled 0, 1, ... if columns have these names in another order: it could mean either."""
     labels = tuple(map(str, _index(value, "index")))
     if labels == _numbered(len(columns)) and labels != tuple(columns) and set(labels) == set(columns):
         msg = (
@@ -183,7 +184,7 @@ def check_numbered(value: Any, name: str, columns: Sequence[str]) -> None:
 
 
 def check_square(value: Any, name: str) -> None:
-    """Refuse a data frame whose rows are labelled otherwise than its columns, as far as they have names."""
+    """Refuse a data frame whose rows have other names than its columns."""
     rows, columns = (_names(_index(value, each)) for each in ("index", "columns"))
     if rows is not None and columns is not None and rows != columns:
         j = next((j for j, pair in enumerate(zip(rows, columns, strict=False)) if pair[0] != pair[1]), 0)
@@ -195,12 +196,12 @@ def check_square(value: Any, name: str) -> None:
 
 
 def _labels(value: Any) -> tuple[str, ...] | None:
-    """Names that a pandas Series or data frame gives to its entries; positions are no names."""
+    """Names of the entries of a pandas Series or of the columns of a data frame, unless they are mere positions."""
     return _names(_index(value, "columns" if hasattr(value, "columns") else "index"))
 
 
 def _index(value: Any, axis: str) -> Any:
-    """Labels of pandas along an axis, none where there are none: lists have a method of the name `index`."""
+    """Labels of a pandas object along an axis, or none; lists have a method called `index`."""
     labels = getattr(value, axis, None)
     return () if labels is None or callable(labels) else labels
 
@@ -217,20 +218,20 @@ def _numbered(d: int) -> tuple[str, ...]:
     return tuple(map(str, range(d)))
 
 
-def _dense(frame: Any, schema: Any) -> Any:
-    """The frame with sparse columns of pandas in full, its decimals as floats: narwhals takes neither for numbers."""
+def _dense(frame: Any) -> tuple[Any, list[Any]]:
+    """The frame and its column types, with sparse columns of pandas made dense and decimals made floats."""
     import narwhals as nw
 
-    unknown = [name for name, dtype in schema.items() if dtype in (nw.Unknown, nw.Object)]
-    if not (unknown and frame.implementation.is_pandas()):
-        return frame
-    native = frame.to_native()
+    schema, native = frame.schema, frame.to_native()
+    is_pandas = frame.implementation.is_pandas()
+    unknown = [name for name, dtype in schema.items() if is_pandas and dtype in (nw.Unknown, nw.Object)]
     full = {name: native[name].dtype.subtype for name in unknown if type(native[name].dtype).__name__ == "SparseDtype"}
     decimals = [name for name in unknown if name not in full and _holds_decimals(native[name])]
     if not (full or decimals):
-        return frame
+        return frame, schema.dtypes()
     native = native.fillna(dict.fromkeys(decimals, np.nan)) if decimals else native  # pandas.NA is no float
-    return nw.from_native(native.astype(full | dict.fromkeys(decimals, np.float64)), eager_only=True)
+    dense = nw.from_native(native.astype(full | dict.fromkeys(decimals, np.float64)), eager_only=True)
+    return dense, dense.schema.dtypes()
 
 
 def _holds_decimals(column: Any) -> bool:
@@ -241,7 +242,7 @@ def _holds_decimals(column: Any) -> bool:
 
 
 def _noted_as_floats(arrow: Any, moved: list[str]) -> Any:
-    """An Arrow table that pandas can read: one made from pandas notes its types, and whole numbers have moved."""
+    """An Arrow table that pandas can read: its notes of pandas types would call moved columns whole numbers."""
     import json
 
     notes = arrow.schema.pandas_metadata
@@ -251,12 +252,6 @@ def _noted_as_floats(arrow: Any, moved: list[str]) -> Any:
         if column["field_name"] in moved and "int" in column["numpy_type"].lower():
             column["numpy_type"] = "float64"
     return arrow.replace_schema_metadata({**arrow.schema.metadata, b"pandas": json.dumps(notes).encode()})
-
-
-def _as_arrow_table(batch: Any) -> Any:
-    import pyarrow
-
-    return pyarrow.Table.from_batches([batch])
 
 
 def _is_pandas_series(X: Any) -> bool:
