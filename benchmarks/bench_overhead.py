@@ -3,8 +3,7 @@
 The bare network is evaluated on as many points, made ready beforehand: forward for methods that use predictions,
 forward and backward for those that use gradients, at whichever batch size suits it best. One thread, float32, CPU time,
 everything interleaved; the table shows the ratio to the bare network: its median over rounds, that of the fastest
-rounds of the two, and its interquartile range. The bare network is as torch computes it; `explain` lays narrow layers
-out in another way (`models.torch_narrow`), so that with gradients of a small network it may take less time than that.
+rounds of the two, and its interquartile range.
 
 Beside `explain`, in the same run and at their own best batch sizes:
 

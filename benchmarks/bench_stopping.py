@@ -33,9 +33,9 @@ import numpy as np
 from scipy.stats import t as student
 
 import smoothlime as sl
+from smoothlime.sampling.options import Options
 from smoothlime.sampling.plan import resolve
 from smoothlime.sampling.route import prepare
-from smoothlime.sampling.options import Options
 from smoothlime.testing import Absolute, Probit, Profile, Relu, RidgeFunction, Sine, Step
 from smoothlime.uncertainty.jackknife import standard_error
 from smoothlime.uncertainty.stopping import plan_looks

@@ -36,6 +36,16 @@ def test_signature_of_sigma_path_is_that_of_explain_for_one_row_and_a_fixed_numb
     ]
 
 
+def test_dir_shows_public_names_only():
+    assert {name for name in dir(sl) if not name.startswith("__")} == set(sl.__all__) - {"__version__"}
+    assert {"__all__", "__doc__", "__file__", "__name__", "__path__", "__version__"} <= set(dir(sl))
+
+
+def test_rooms_can_be_imported_all_the_same():
+    code = "import smoothlime.sampling.loop; from smoothlime import explain, io, plots; assert callable(explain)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_import_loads_numpy_and_nothing_heavier():
     heavy = [
         "scipy",
@@ -49,6 +59,7 @@ def test_import_loads_numpy_and_nothing_heavier():
         "shap",
         "click",
         "rich",
+        "tqdm",
     ]
     code = f"import sys, smoothlime; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

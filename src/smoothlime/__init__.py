@@ -47,3 +47,8 @@ __all__ = [
     "sigma_path",
     "testing",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names, and those that Python gives to every module."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -32,7 +32,14 @@ from __future__ import annotations
 
 
 class SmoothlimeError(Exception):
-    """Base of every error raised on purpose by smoothlime."""
+    """Base of every error raised on purpose by smoothlime.
+
+    `argument` is the name of the argument at fault, as it is written in Python, or None.
+    """
+
+    def __init__(self, *args: object, argument: str | None = None) -> None:
+        super().__init__(*args)
+        self.argument = argument
 
 
 class InvalidArgument(SmoothlimeError, ValueError):

@@ -179,11 +179,13 @@ def test_margins_of_classifiers_can_be_checked(folder):
 def test_what_the_model_contradicts_is_not_certified(folder):
     outside = check(folder, "plain", "--range", "0", "0.001")
     assert outside.exit_code == 2
-    assert "outside --range 0 0.001: the promise would be void" in outside.output
+    assert "smoothlime: --range: the model returned" in outside.output
+    assert "outside output_range=(0, 0.001): the promise would be void" in outside.output
     for bound in ("0", "0.01"):
         steep = check(folder, "plain", "--gradient-bound", bound)
         assert steep.exit_code == 2
-        assert f"beyond --gradient-bound {bound}: the promise would be void" in steep.output
+        assert "smoothlime: --gradient-bound: the model has a slope" in steep.output
+        assert f"beyond gradient_bound={bound}: the promise would be void" in steep.output
 
 
 def test_a_single_row_has_no_error_in_json(folder):

@@ -117,7 +117,7 @@ def test_rows_that_do_not_converge_are_named(folder):
     done = explain(folder, "wave", "--max-samples", "256", "--raw-units", "--sigma", "1", "-o", str(out))
     assert done.exit_code == 0
     assert "smoothlime: 3 of 3 rows did not reach the tolerance for 'output' within 256 draws" in done.stderr
-    assert "Raise --max-samples or --rtol" in done.stderr
+    assert "Raise max_samples, rtol or atol" in done.stderr
     assert "3 did not reach the tolerance" in done.stdout
     assert not sl.load(out).converged.any()
 
@@ -158,7 +158,7 @@ def _close(path, monkeypatch):
         (("-o", "nowhere/explained.json"), "rows.csv", "there is no folder 'nowhere'"),
         (("--rows", "0"), "rows.csv", "--rows must be a whole number >= 1"),
         (("--method", "magic"), "rows.csv", "--method must be one of"),
-        (("--samples", "2"), "rows.csv", "--samples 2 is too few for"),
+        (("--samples", "2"), "rows.csv", "--samples=2 is too few for"),
         ((), "absent.csv", "there is no file"),
         ((), "one.csv", "one.csv' has one row, which does not show how features vary. Give --background"),
         (("--background", "few.csv"), "rows.csv", "--background 'few.csv' has one row"),
@@ -211,6 +211,35 @@ def test_bad_input_is_named(folder, more, table, message, monkeypatch):
     assert done.exit_code == 2, done.output
     assert message in done.output
     assert "Traceback" not in done.output
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--sigma", "0"),
+        ("--sigma", "nan"),
+        ("--target", "nobody"),
+        ("--fixed", "height"),
+        ("--method", "magic"),
+        ("--method", "smoothgrad"),
+        ("--method", "exact"),
+        ("--design", "magic"),
+        ("--samples", "0"),
+        ("--samples", "2"),
+        ("--rtol", "-1"),
+        ("--rtol", "2"),
+        ("--max-samples", "0"),
+        ("--max-samples", "2"),
+        ("--confidence", "1"),
+        ("--seed", "-1"),
+        ("--rows", "0"),
+    ],
+)
+def test_an_error_begins_with_the_option_at_fault(folder, option, value):
+    done = explain(folder, "line", option, value)
+    assert done.exit_code == 2, done.output
+    assert done.stderr.startswith(f"smoothlime: {option}"), done.stderr
+    assert not done.stderr.startswith(f"smoothlime: {option}-")
 
 
 def test_as_a_process(folder):
@@ -276,8 +305,9 @@ def test_a_target_is_the_same_class_by_margin_as_by_probability(folder):
     for target in ("0", "1"):
         done = CliRunner().invoke(main, [*arguments, "--output", "margin", "--target", target])
         assert done.exit_code == 2
+        assert done.output.startswith("smoothlime: --target ")
         assert "is class '1', but the margin of two classes is one score, that of '2'" in done.output
-        assert "leave target out, or give --target 2." in done.output
+        assert "leave target out, or give target='2'." in done.output
 
 
 @pytest.mark.parametrize(
@@ -603,7 +633,7 @@ def test_an_error_of_a_model_cannot_command_the_terminal(folder):
     assert "ValueError on 3 points: �]0;pwned� of\nlines" in done.output
 
 
-def test_advice_below_the_slopes_is_in_words_of_the_command_line(folder):
+def test_advice_stands_below_the_slopes(folder):
     (folder / "boosted_models.py").write_text(
         "import numpy as np\n"
         "from sklearn.ensemble import GradientBoostingClassifier\n"
@@ -614,5 +644,5 @@ def test_advice_below_the_slopes_is_in_words_of_the_command_line(folder):
     arguments = ["explain", "boosted_models:boosted", str(folder / "named.csv"), "--path", str(folder)]
     done = CliRunner().invoke(main, [*arguments, "--target", "1", "--samples", "256"])
     assert done.exit_code == 0, done.output
-    assert done.output.endswith("the exact margin is its control variate; --output margin is exact\n")
-    assert "\n  max_samples  " in done.output  # a feature, not an option
+    assert done.output.endswith("the exact margin is its control variate; output='margin' is exact\n")
+    assert "\n  max_samples  " in done.output  # a feature, which stays as it is

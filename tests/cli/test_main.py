@@ -8,7 +8,8 @@ from click.testing import CliRunner
 
 import smoothlime
 from smoothlime.cli import COMMANDS, main
-from smoothlime.cli._words import as_typed
+from smoothlime.cli._messages import naming_option
+from smoothlime.errors import InvalidArgument
 
 
 def test_version_and_help():
@@ -37,52 +38,31 @@ def test_every_option_says_what_it_is_for(name):
 
 
 @pytest.mark.parametrize(
-    ("said", "typed"),
+    ("argument", "message", "printed"),
     [
-        ("n_samples=256 is too few.", "--samples 256 is too few."),
-        (
-            "Explain it with output='margin', or use method='clime'",
-            "Explain it with --output margin, or use --method clime",
-        ),
-        ("say which to explain with target=: '0', '1'", "say which to explain with --target: '0', '1'"),
-        ("output_range=(lowest, highest) is needed", "--range lowest highest is needed"),
-        ("method must be one of 'a'; got 'b'", "--method must be one of 'a'; got 'b'"),
-        ("Raise max_samples, rtol or atol", "Raise --max-samples or --rtol"),
-        ("Impute it, or list the feature in `fixed`", "Impute it, or list the feature in --fixed"),
-        ("little; list it in fixed: Neighbourhood(..., fixed=['rtol'])", "little; list it in --fixed"),
-        (
-            "at position 0 X has 'a' and the model 'b'. Select the model's columns in its order: X[['b', 'a']...]",
-            "at position 0 X has 'a' and the model 'b'. Name the model's columns in its order with --columns",
-        ),
-        (
-            "which needs only predictions; `agreement` says more",
-            "which needs only predictions; `smoothlime check` says more",
-        ),
-        # nor do names that the user gave change
-        ("there is no file 'rtol=0.5/rows.csv'", "there is no file 'rtol=0.5/rows.csv'"),
-        (
-            "fixed names 'a', but the model's rows' features are ['max_samples', \"it's rtol\"]",
-            "--fixed names 'a', but the model's rows' features are ['max_samples', \"it's rtol\"]",
-        ),
-        # what is no argument, or no option, stays as it is
-        ("gradient_bound(model) computes it", "gradient_bound(model) computes it"),
-        ("the model's output must be finite", "the model's output must be finite"),
-        ("--rows must be a whole number", "--rows must be a whole number"),
-        ("guarantee='certified' needs iid draws", "guarantee='certified' needs iid draws"),
+        ("n_samples", "n_samples must be a whole number; got 'x'", "--samples must be a whole number; got 'x'"),
+        ("n_samples", "n_samples=256 is too few", "--samples=256 is too few"),
+        ("target", "target 'a' is not an output", "--target 'a' is not an output"),
+        ("method", "method must be one of 'a'; got 'b'", "--method must be one of 'a'; got 'b'"),
+        ("methods", "leave method 'a' out", "--method: leave method 'a' out"),
+        ("rows", "rows must be a whole number", "--rows must be a whole number"),
+        ("max_samples", "give n_samples or max_samples", "--max-samples: give n_samples or max_samples"),
+        # what is no option, or belongs to no argument, stays as it is
+        ("draws", "draws must be one of 'shared'", "draws must be one of 'shared'"),
+        ("X", "X must be finite", "X must be finite"),
+        (None, "n_samples of the model are few", "n_samples of the model are few"),
     ],
 )
-def test_messages_speak_of_options(said, typed):
-    names = ["--samples n_samples", "--output", "--method methods", "--target", "--range output_range", "--rtol"]
-    names += ["--max-samples", "--gradient-bound", "--rows most", "--fixed"]
+def test_errors_name_the_option(argument, message, printed):
+    names = ["--samples n_samples", "--method methods", "--target", "--max-samples", "--rows most"]
     command = click.Command("explain", params=[click.Option(each.split()) for each in names])
-    assert as_typed(said, command) == typed
-    assert as_typed(said, click.Command("other")) == said
+    assert naming_option(InvalidArgument(message, argument=argument), command) == printed
 
 
 def test_plan_names_the_options_that_are_missing():
     for more, message in (
-        ([], "give either --eps, the error wanted, or --draws, to learn"),
-        (["--eps", "0.1"], "--range lowest highest is needed to plan stein"),
+        ([], "--eps: give either eps, the error wanted, or n_samples, to learn"),
+        (["--eps", "0.1"], "--range, the lowest and highest output, is needed to plan stein"),
         (["--eps", "0.1", "--range", "0", "1"], "--features, the number of features, is needed"),
     ):
         done = CliRunner().invoke(main, ["plan", "stein", *more])

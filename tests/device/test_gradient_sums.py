@@ -287,13 +287,13 @@ class TestApart:
     def test_what_groups_say_stays_there_until_it_is_wanted(self, apart, tmp_path):
         e = sl.explain(network(), X, target=0, n_samples=128, design="iid")
         seen = sl.explain(InFullView(network()), X, target=0, n_samples=128, design="iid")
-        assert isinstance(e.groups.said, TorchPseudovalues)
+        assert isinstance(e.groups.pseudovalues, TorchPseudovalues)
         np.testing.assert_allclose(e.interval(0.9, simultaneous=True), seen.interval(0.9, simultaneous=True), **EXACT)
-        assert e.groups.said.bytes_on[1] == 8 * 7 * (32 + 1) * 4  # and the errors of their means
+        assert e.groups.pseudovalues.bytes_on[1] == 8 * 7 * (32 + 1) * 4  # and the errors of their means
         for one, other in ((e[2], seen[2]), (e - 2 * e, seen - 2 * seen)):
             np.testing.assert_allclose(one.values, other.values, **EXACT)
             np.testing.assert_allclose(one.standard_error, other.standard_error, **EXACT)
-        assert e.groups.said.bytes_on[1] == 0
+        assert e.groups.pseudovalues.bytes_on[1] == 0
         np.testing.assert_allclose(e.interval(0.9), seen.interval(0.9), **EXACT)
 
     def test_results_can_be_copied_and_kept_in_files(self, apart, tmp_path, assert_same):
@@ -301,7 +301,7 @@ class TestApart:
         e.interval()  # leaves a tensor behind, that need not travel
         assert b"torch" not in pickle.dumps(e)
         copied = pickle.loads(pickle.dumps(e))
-        assert isinstance(copied.groups.said, np.ndarray)
+        assert isinstance(copied.groups.pseudovalues, np.ndarray)
         np.testing.assert_array_equal(copied.groups.pseudo, e.groups.pseudo)
         e.save(tmp_path / "e.parquet")
         loaded = sl.load(tmp_path / "e.parquet")

@@ -94,7 +94,12 @@ def test_a_plan_prints_as_a_sentence():
         ("stein", {}, errors.InvalidArgument, r"give either eps.*or n_samples"),
         ("stein", {"eps": 0.1, "n_samples": 9}, errors.InvalidArgument, r"give either eps.*or n_samples"),
         ("stein", {"eps": 0}, errors.InvalidArgument, r"eps must be > 0; got 0"),
-        ("stein", {"eps": 0.1, "d": 3}, errors.InvalidArgument, r"output_range=\(lowest, highest\) is needed"),
+        (
+            "stein",
+            {"eps": 0.1, "d": 3},
+            errors.InvalidArgument,
+            r"output_range, the lowest and highest output, is needed to plan stein",
+        ),
         (
             "stein",
             {"eps": 0.1, "output_range": (0, 1)},
@@ -190,7 +195,7 @@ class TestCommand:
     def test_complains_without_a_traceback(self):
         done = self.run("stein", "--eps", "0.05")
         assert done.exit_code == 2
-        assert "--range lowest highest is needed" in done.output
+        assert "--range, the lowest and highest output, is needed" in done.output
         assert "Traceback" not in done.output
 
 

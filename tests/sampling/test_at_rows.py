@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from smoothlime.sampling.at_rows import Behind
 from torch import nn
 
 import smoothlime as sl
@@ -11,7 +12,6 @@ from smoothlime.device import torch_sums
 from smoothlime.models.torch import TorchModel
 from smoothlime.sampling import at_rows
 from smoothlime.sampling import device_loop as gradient_path
-from smoothlime.sampling.at_rows import Behind
 
 X = np.random.default_rng(5).normal(size=(1, 4))
 

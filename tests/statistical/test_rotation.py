@@ -8,7 +8,8 @@ import pytest
 
 import smoothlime as sl
 from smoothlime import testing as known
-from smoothlime.draws.designs import DESIGNS, PARTS, pilot_draws
+from smoothlime.draws.designs import DESIGNS, PARTS
+from smoothlime.draws.keys import pilot_draws
 from smoothlime.draws.long_draws import SHARE, long_draws
 from smoothlime.draws.rotation import (
     DIRECTIONS,

@@ -22,14 +22,14 @@ class Progress:
     def __init__(self, progress: Any, total: int, *, label: str = "explaining") -> None:
         if not (progress in ("auto", True, False, None) or callable(progress)):
             msg = f"progress must be 'auto', True, False or a callable (done, total); got {progress!r}"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, argument="progress")
         self.total = total
         self.done = 0
         self._label = label
         self._report: Report | None = progress if callable(progress) else None
         self._bar: Any = None
-        is_heard = sys.stderr is not None  # programs without a console have none
-        self._wanted = is_heard and (progress is True or (progress == "auto" and _is_watched()))
+        has_console = sys.stderr is not None
+        self._wanted = has_console and (progress is True or (progress == "auto" and _is_watched()))
         self._started = time.monotonic()
 
     def __enter__(self) -> Progress:
@@ -40,17 +40,16 @@ class Progress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Leave the terminal on a fresh line, also when interrupted."""
-        if self._bar is not None and error is None:
-            self._bar.length = self.done
-            self._bar.update(0)
         if self._bar is not None:
-            self._bar.render_finish()
+            if error is None:
+                self._bar.total = self.done  # the last forecast may have been off
+            self._bar.close()
 
     def expect(self, more: int) -> None:
         """Say how many model rows are still to come, by the latest forecast."""
         self.total = self.done + more
         if self._bar is not None:
-            self._bar.length = self.total
+            self._bar.total = self.total
 
     def within(self) -> Report:
         """A callable (done, total) for a part of the work, whose model rows count here as they are done."""
@@ -66,33 +65,21 @@ class Progress:
         self.done += n
         if self._report is not None:
             self._report(self.done, self.total)
-        elif self._wanted and (self._bar is not None or time.monotonic() - self._started > SHOW_AFTER):
-            if self._bar is None:
-                self._bar = _bar(self.total, self._label)
-                # the work began before the bar was made: what is left is forecast from there
-                self._bar.start = self._bar.last_eta = time.time() - (time.monotonic() - self._started)
-                n = self.done
+        elif self._bar is not None:
             self._bar.update(n)
+        elif self._wanted and time.monotonic() - self._started > SHOW_AFTER:
+            self._bar = self._late_bar()
+
+    def _late_bar(self) -> Any:
+        """A bar made when it is first shown: importing tqdm takes longer than most explanations."""
+        from tqdm import tqdm
+
+        # smoothing=0: the time left is forecast from the mean speed since the work began
+        bar = tqdm(total=self.total, desc=self._label, unit_scale=True, smoothing=0, file=sys.stderr)
+        bar.n, bar.start_t = self.done, bar.start_t - (time.monotonic() - self._started)
+        bar.refresh()
+        return bar
 
 
 def _is_watched() -> bool:
     return sys.stderr.isatty() or "ipykernel" in sys.modules
-
-
-def _bar(total: int, label: str) -> Any:
-    import click
-
-    class Visible:
-        """Standard error that counts as a terminal, so that a bar also shows in a notebook."""
-
-        def write(self, text: str) -> int:
-            return sys.stderr.write(text)
-
-        def flush(self) -> None:
-            sys.stderr.flush()
-
-        def isatty(self) -> bool:
-            return True
-
-    visible: Any = Visible()  # writes and flushes, which is all click needs
-    return click.progressbar(length=total, label=label, file=visible, show_pos=False)

@@ -28,7 +28,7 @@ def as_float_array(value: Any, name: str, *, allow_bools: bool = True) -> Array:
         value = value.double() if value.is_floating_point() else value  # NumPy has no bfloat16
     if hasattr(value, "toarray") and hasattr(value, "nnz"):
         msg = f"{name} is a sparse {type(value).__name__}; give it in full: {name}.toarray()"
-        raise WrongType(msg)
+        raise WrongType(msg, argument=name)
     try:
         found = np.asarray(value)
         _check_kind(found, name)
@@ -44,9 +44,9 @@ def as_float_array(value: Any, name: str, *, allow_bools: bool = True) -> Array:
         lengths = _lengths(value)
         if len(lengths) > 1:
             msg = f"{name} must have rows of one length; got rows of {lengths[0]} and of {lengths[1]} numbers"
-            raise WrongType(msg) from err
+            raise WrongType(msg, argument=name) from err
         msg = f"{name} must hold numbers; a {type(value).__name__} came that cannot be read as such: {err}"
-        raise WrongType(msg) from err
+        raise WrongType(msg, argument=name) from err
 
 
 def as_own_array(value: Any, name: str, *, allow_bools: bool = True) -> Array:
@@ -75,7 +75,7 @@ def _refuse_bools(value: Any, found: Any, name: str) -> None:
     if is_beside or found.dtype.kind == "b":
         given = list(value) if is_beside else found.tolist()
         msg = f"{name} must hold numbers; got {_shown(given)}. Write 1.0 if that is what is meant"
-        raise WrongType(msg)
+        raise WrongType(msg, argument=name)
 
 
 def _check_kind(found: Any, name: str) -> None:
@@ -83,12 +83,12 @@ def _check_kind(found: Any, name: str) -> None:
     kind = found.dtype.kind
     if kind == "c":
         msg = f"{name} must hold real numbers; got complex ones"
-        raise WrongType(msg)
+        raise WrongType(msg, argument=name)
     what = what_instead_of_numbers(found)
     if what:
         way = next(way for kind, way in NO_NUMBERS.values() if what.startswith(kind)).format(name=name)
         msg = f"{name} must hold numbers; got {what}. Make numbers of it first: {way}"
-        raise WrongType(msg)
+        raise WrongType(msg, argument=name)
 
 
 def what_instead_of_numbers(found: Any) -> str:
@@ -119,10 +119,10 @@ def check_rows(X: Any, name: str = "X", *, finite: bool = True, own: bool = Fals
     if rows.ndim != 2:
         way = f". Flatten each, {name}.reshape(len({name}), -1), and let the model undo it, as torch.nn.Unflatten does"
         msg = f"{name} must be one row (d,) or rows (r, d); got shape {rows.shape}{way if rows.ndim > 2 else ''}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument=name)
     if rows.size == 0:
         msg = f"{name} is empty: it has shape {rows.shape}; give at least one row and one feature"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument=name)
     if finite:
         check_finite(rows, np.arange(rows.shape[1]), (), name)
     return rows
@@ -142,7 +142,7 @@ def check_finite(rows: Array, free: Indices, feature_names: Sequence[str], name:
             f"{name} must be finite; got {rows[row, feature]} at row {row}, feature {feature}{called}"
             f" ({len(bad)} such value{'s' * (len(bad) > 1)} in all). Impute it, or list the feature in `fixed`"
         )
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument=name)
 
 
 def check_count(value: Any, name: str, *, at_least: int = 1) -> int:
@@ -154,10 +154,10 @@ def check_count(value: Any, name: str, *, at_least: int = 1) -> int:
             count = int(value)
         else:
             msg = f"{name} must be a whole number; got {_shown(value)}"
-            raise WrongType(msg) from None
+            raise WrongType(msg, argument=name) from None
     if isinstance(value, bool) or count < at_least:
         msg = f"{name} must be a whole number >= {at_least}; got {_shown(value)}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument=name)
     return count
 
 
@@ -169,7 +169,7 @@ def check_position(value: Any, name: str) -> int:
         position = None
     if position is None or isinstance(value, bool):
         msg = f"{name} must be a position, which is a whole number; got {_shown(value)}"
-        raise WrongType(msg)
+        raise WrongType(msg, argument=name)
     return position
 
 
@@ -177,7 +177,7 @@ def check_fraction(value: Any, name: str) -> float:
     """A number strictly between 0 and 1."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < 1:
         msg = f"{name} must lie strictly between 0 and 1; got {_shown(value)}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument=name)
     return float(value)
 
 
@@ -193,11 +193,11 @@ def check_number(value: Any, name: str) -> float:
     """A finite number that is not negative."""
     if isinstance(value, bool | np.complexfloating) or not isinstance(value, int | float | np.number):
         msg = f"{name} must be a number; got {_shown(value)}"
-        raise WrongType(msg)
+        raise WrongType(msg, argument=name)
     number = as_float(value)
     if not (np.isfinite(number) and number >= 0):
         msg = f"{name} must be finite and >= 0; got {_shown(value)}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument=name)
     return number
 
 
@@ -207,10 +207,10 @@ def check_range(value: Any) -> tuple[float, float]:
         low, high = (float(each) for each in value)
     except (TypeError, ValueError, OverflowError):
         msg = f"output_range must be two numbers (lowest, highest); got {_shown(value)}"
-        raise WrongType(msg) from None
+        raise WrongType(msg, argument="output_range") from None
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         msg = f"output_range must be finite, lowest first; got ({low:g}, {high:g})"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument="output_range")
     return low, high
 
 
@@ -219,7 +219,7 @@ def check_choice(value: Any, name: str, choices: Collection[str]) -> str:
     if not isinstance(value, str) or value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
         msg = f"{name} must be one of {listed}; got {_shown(value)}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument=name)
     return str(value)
 
 
@@ -242,10 +242,10 @@ def as_names(names: Sequence[str], name: str) -> tuple[str, ...]:
     """Names one by one; a single text would be taken letter by letter."""
     if isinstance(names, str | bytes):
         msg = f"{name} must be a list of names; got the text {_shown(names)}. Write [{_shown(names)}]"
-        raise WrongType(msg)
+        raise WrongType(msg, argument=name)
     if not is_iterable(names):
         msg = f"{name} must be a list of names; got {_shown(names)}"
-        raise WrongType(msg)
+        raise WrongType(msg, argument=name)
     return tuple(str(each) for each in names)
 
 
@@ -256,11 +256,11 @@ def check_names(names: Sequence[str] | None, d: int) -> tuple[str, ...]:
     found = as_names(names, "feature_names")
     if len(found) != d:
         msg = f"feature_names has {len(found)} names for {d} features"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument="feature_names")
     if len(set(found)) != d:
         twice = sorted({each for each in found if found.count(each) > 1})
         msg = f"feature_names must differ; {twice[0]!r} stands there {found.count(twice[0])} times"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument="feature_names")
     return found
 
 

@@ -149,7 +149,7 @@ def benchmark(
     counts = tuple(sorted({check_count(n, "draws") for n in draws}))
     if len(counts) < 2:
         msg = f"draws must name at least two different numbers, to see how errors fall; got {list(draws)}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument="draws")
     first = check_count(seed, "seed", at_least=0) + 1  # the seed itself draws what errors are measured against
     seeds = range(first, first + check_count(repeats, "repeats", at_least=2))
     question = {"sigma": sigma, "background": background, "target": target, "output": output}
@@ -224,7 +224,7 @@ def _has_control(case: Case, *, is_asked_for: bool) -> bool:
     except NoClosedForm as err:
         if is_asked_for:
             msg = f"leave method 'controlled' out: {err}, which is method 'differences'"
-            raise NoClosedForm(msg) from err
+            raise NoClosedForm(msg, argument="methods") from err
         return False
     return True
 
@@ -298,7 +298,7 @@ def _unlucky(curves: Mapping[Pair, Sequence[Any]], most: int) -> tuple[LeftOut, 
     """Pairs that should have had enough draws, but a kernel left too few of them."""
     if not any(curves.values()):
         msg = f"draws must go beyond {most}: kernels leave too few of them for {', '.join(name for name, _ in curves)}"
-        raise TooFewDraws(msg)
+        raise TooFewDraws(msg, argument="draws")
     return tuple(LeftOut(*pair, most + 1) for pair, curve in curves.items() if not curve)
 
 

@@ -44,7 +44,7 @@ def usable(methods: Sequence[str], *, has_gradients: bool) -> list[str]:
         check_choice(name, "method", METHODS)
         if METHODS[name].needs == "gradients" and not has_gradients:
             msg = f"{name} needs gradients, and this model gives only values. Leave it out, or use clime or differences"
-            raise NoGradients(msg)
+            raise NoGradients(msg, argument="methods")
     return [name for name in methods or CONTENDERS if METHODS[name].needs == "values" or has_gradients]
 
 
@@ -56,7 +56,7 @@ def pairs(methods: Sequence[str], designs: Sequence[str]) -> list[Pair]:
     found = [(name, design) for name in methods for design in _designs(name) if not designs or design in designs]
     if not found:
         msg = f"none of the methods {', '.join(methods)} can use the designs {', '.join(designs)}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument="designs")
     return found
 
 
@@ -73,7 +73,7 @@ def with_enough_draws(
             f"draws must go up to at least {least} on {d} features, which is what {method}{drawn} needs for slopes with"
             f" error bars, and nothing else needs fewer; got {', '.join(map(str, counts))}"
         )
-        raise TooFewDraws(msg)
+        raise TooFewDraws(msg, argument="draws")
     left_out = tuple(LeftOut(*pair, fewest[pair]) for pair in field if not enough[pair])
     return {pair: found for pair, found in enough.items() if found}, left_out
 

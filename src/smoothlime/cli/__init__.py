@@ -16,16 +16,16 @@ import click
 
 from .._core.version import __version__
 from ..errors import SmoothlimeError
-from ._words import say
+from ._messages import naming_option, say
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""What the system says where there is no room for output."""
+"""Error codes of a full disk."""
 
 COMMANDS = ("bench", "check", "explain", "plan", "reproduce")
 
 
 class _Commands(click.Group):
-    """Loads a command when it is used, so that help stays quick."""
+    """Imports a command only when it is used, so that help is quick."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(COMMANDS)
@@ -38,17 +38,17 @@ class _Commands(click.Group):
         return command
 
     def main(self, *args: Any, **settings: Any) -> Any:
-        """Run a command, or print help; text that an output cannot hold is replaced, and a full one is no traceback."""
+        """Replace characters that a terminal cannot show, and end with a message when the disk is full."""
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
-                stream.reconfigure(errors="replace")  # code pages of eight bits have no σ
+                stream.reconfigure(errors="replace")  # code pages such as cp1252 have no σ
         try:
             return super().main(*args, **settings)
         except OSError as err:
             if err.errno not in FULL:
                 raise
             _forget_output()
-            click.echo(f"smoothlime: the result cannot be printed: {err.strerror}", err=True)
+            say(f"the result cannot be printed: {err.strerror}")
             sys.exit(2)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -56,12 +56,12 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except SmoothlimeError as err:
             command = self.get_command(ctx, ctx.invoked_subcommand or "")
-            say(err, command)
+            say(err if command is None else naming_option(err, command))
             sys.exit(2)
 
 
 def _forget_output() -> None:
-    """Give up what is still waiting to be printed: Python would try once more at its end, and fail again."""
+    """Drop what is not printed yet: Python would flush it at exit, and fail again."""
     with contextlib.suppress(AttributeError, OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

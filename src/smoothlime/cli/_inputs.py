@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import functools
 import importlib
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -18,13 +19,67 @@ from .._core.validate import check_count
 from ..errors import InvalidArgument
 from ..models import Model, as_asked
 from ..space.neighbourhood import Neighbourhood
-from ._tables import load_tables, nearest
-
-Command = TypeVar("Command", bound=Callable[..., Any])
+from ._tables import Tables, load_tables, nearest
 
 
-def subject_options(table: str, *, most: int | None) -> Callable[[Command], Command]:
-    """The options of every command that explains a model around the rows of a table, called `table` in their help."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Inputs:
+    """What a command explains, read and checked."""
+
+    model: Any
+    adapted: Model
+    """The same model behind its adapter"""
+    rows: Any
+    neighbourhood: Neighbourhood
+    target: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemOptions:
+    """Arguments and options that say what to explain, as they were typed."""
+
+    model: str
+    table: str
+    path: str | None
+    columns: str | None
+    most: int | None
+    target: str | None
+    output: Any
+    sigma: float
+    background: str | None
+    raw_units: bool
+    fixed: str | None
+
+    def read(self) -> Inputs:
+        """The model imported, the rows read, and the neighbourhood in the units asked for."""
+        if self.raw_units and self.background is not None:
+            msg = "give --background or --raw-units, not both: each says what one unit of --sigma is"
+            raise InvalidArgument(msg)
+        tables = load_tables(self.table, self.background, split_names(self.columns))
+        rows = tables.rows if self.most is None else tables.rows[: check_count(self.most, "rows")]
+        model = load_model(self.model, self.path)
+        adapted = as_asked(model, self.output)
+        neighbourhood = self._neighbourhood(tables)
+        return Inputs(model, adapted, rows, neighbourhood, target_of(self.target, adapted.outputs))
+
+    def _neighbourhood(self, tables: Tables) -> Neighbourhood:
+        fixed = tuple(nearest(name, tables.names) for name in split_names(self.fixed, "--fixed"))
+        if self.raw_units:
+            found = Neighbourhood(self.sigma, fixed=fixed)
+        elif (n := len(tables.scales)) < 2:
+            what = repr(self.table) if self.background is None else f"--background {self.background!r}"
+            msg = (
+                f"{what} has {'one row, which does' if n else 'no rows, which do'} not show how features vary."
+                " Give --background with more rows, or --sigma in the units of the features with --raw-units"
+            )
+            raise InvalidArgument(msg)
+        else:
+            found = Neighbourhood.from_data(tables.scales, self.sigma, fixed=fixed)
+        return dataclasses.replace(found, columns=tables.names)  # arrays have no column names of their own
+
+
+def problem_options(table: str, *, most: int | None) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Adds the options of `ProblemOptions` to a command, which gets them as `problem`; help calls its rows `table`."""
     how_many: dict[str, Any] = {"help": "Use at most so many rows; all of them by default."}
     if most is not None:
         how_many = {"help": "Use at most so many rows.", "default": most, "show_default": True}
@@ -48,64 +103,21 @@ def subject_options(table: str, *, most: int | None) -> Callable[[Command], Comm
         click.option("--fixed", help="Columns to hold fixed, separated by commas, besides those that hold no numbers."),
     )
 
-    def add(command: Command) -> Command:
+    def add(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def with_problem(**given: Any) -> None:
+            problem = ProblemOptions(**{each.name: given.pop(each.name) for each in dataclasses.fields(ProblemOptions)})
+            command(problem=problem, **given)
+
         for option in reversed(options):
-            command = option(command)
-        return command
+            with_problem = option(with_problem)
+        return with_problem
 
     return add
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Asked:
-    """What a command explains, read and checked: all that `explain` needs to know about it."""
-
-    model: Any
-    adapted: Model
-    """The same as smoothlime asks it"""
-    rows: Any
-    around: Neighbourhood
-    target: Any
-
-
-def ask(
-    model: str,
-    table: str,
-    *,
-    path: str | None,
-    columns: str | None,
-    most: int | None,
-    target: str | None,
-    output: str,
-    sigma: float,
-    background: str | None,
-    raw_units: bool,
-    fixed: str | None,
-) -> Asked:
-    """The model that is named, the rows of a file, and a neighbourhood in units of its columns or of another's."""
-    if raw_units and background is not None:
-        msg = "give --background or --raw-units, not both: each says what one unit of --sigma is"
-        raise InvalidArgument(msg)
-    tables = load_tables(table, background, wanted_columns(columns))
-    scales = tables.scales
-    rows = tables.rows if most is None else tables.rows[: check_count(most, "--rows")]
-    loaded = load_model(model, path)
-    adapted = as_asked(loaded, output)
-    held = tuple(nearest(name, tables.names) for name in wanted_columns(fixed, "--fixed"))
-    if not raw_units and len(scales) < 2:
-        what = f"--background {background!r}" if background is not None else f"{table!r}"
-        msg = (
-            f"{what} has {'one row, which does' if len(scales) else 'no rows, which do'} not show how features vary."
-            " Give --background with more rows, or --sigma in the units of the features with --raw-units"
-        )
-        raise InvalidArgument(msg)
-    around = Neighbourhood(sigma, fixed=held) if raw_units else Neighbourhood.from_data(scales, sigma, fixed=held)
-    around = dataclasses.replace(around, columns=tables.names)  # rows that came as an array have no names of their own
-    return Asked(loaded, adapted, rows, around, target_of(target, adapted.outputs))
-
-
 def check_file(path: str | None, endings: tuple[str, ...], option: str, *, read: tuple[str | None, ...]) -> None:
-    """Refuse a file that could not be written, or that is itself read: asked before the work, not after it."""
+    """Refuse a file that cannot be written, or that is read from, before the work begins."""
     from ..io.files import check_writable
 
     if path is None:
@@ -122,7 +134,7 @@ def check_file(path: str | None, endings: tuple[str, ...], option: str, *, read:
 
 
 def load_model(spec: str, path: str | None) -> Any:
-    """The object that `module:attribute` names; `path` is a folder to look for the module in, besides the usual."""
+    """The object that `module:attribute` names; `path` is a folder to look in first."""
     module_name, separator, attribute = spec.partition(":")
     if not (separator and module_name and attribute):
         msg = f"MODEL must be module:attribute, such as mypackage.models:classifier; got {spec!r}"
@@ -135,7 +147,7 @@ def load_model(spec: str, path: str | None) -> Any:
         raise InvalidArgument(msg)
     if path is not None:
         if not Path(path).is_dir():
-            msg = f"--path must be a folder; {path!r} is none"
+            msg = f"--path must be a folder; got {path!r}"
             raise InvalidArgument(msg)
         sys.path.insert(0, str(Path(path).resolve()))
     try:
@@ -152,7 +164,7 @@ def load_model(spec: str, path: str | None) -> Any:
     thing = module
     for name in attribute.split("."):
         try:
-            thing = getattr(thing, name)  # asked for once: a module may train a model when it is
+            thing = getattr(thing, name)  # only once: a module may train a model each time
         except AttributeError as err:
             msg = f"{module_name!r} has no {attribute!r}"
             raise InvalidArgument(msg) from err
@@ -162,8 +174,8 @@ def load_model(spec: str, path: str | None) -> Any:
     return thing
 
 
-def wanted_columns(text: str | None, option: str = "--columns") -> tuple[str, ...]:
-    """Names separated by commas; in double quotes where they hold one."""
+def split_names(text: str | None, option: str = "--columns") -> tuple[str, ...]:
+    """Names separated by commas; a name that holds a comma stands in double quotes."""
     try:
         lines = csv.reader([text or ""], skipinitialspace=True, strict=True)
         names = () if text is None else tuple(name.strip() for name in next(lines))
@@ -180,7 +192,7 @@ def wanted_columns(text: str | None, option: str = "--columns") -> tuple[str, ..
 
 
 def target_of(text: str | None, outputs: tuple[str, ...]) -> Any:
-    """An output of that name if there is one, or a class that has none, else the position that digits give."""
+    """The text if it names an output or a class; else digits are a position."""
     names = (*outputs, getattr(outputs, "against", None))
     is_position = text is not None and text not in names and text.isascii() and text.isdigit()
     return int(text) if is_position else text  # type: ignore[arg-type]  # text is not None there

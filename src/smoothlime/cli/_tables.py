@@ -1,4 +1,4 @@
-"""Tables that commands read, from CSV files with a header and from Parquet files, with the names of their columns."""
+"""Tables that commands read: CSV files with a header, and Parquet files."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 
 from .._core.optional import require
 from ..errors import InvalidArgument
 from ..space.tables import as_table
+from ._messages import say
 
 MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"})
-"""Cells of a CSV file that stand for no value."""
+"""Cells of a CSV file that are missing values."""
 
 MISSING_NUMBER = frozenset(cell.lower() for cell in MISSING)
-"""The same among numbers, in whatever case; in a column of text `none` may be a word like others."""
+"""The same in a column of numbers, in any case; in a column of text `none` may be a word."""
 
 NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity)", re.IGNORECASE | re.ASCII)
 WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
@@ -36,14 +36,14 @@ OTHERS = {
     b"\xff\xfe": "text in UTF-16",
     b"\xfe\xff": "text in UTF-16",
 }
-"""What files that are none of ours begin with."""
+"""First bytes of files that cannot be read here."""
 
 LONGEST_CELL = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tables:
-    """The rows to explain, rows that show how features vary, and the names of their columns, which both share."""
+    """The rows to explain, the rows that give the standard deviations, and the column names of both."""
 
     rows: Any
     scales: Any
@@ -51,7 +51,7 @@ class Tables:
 
 
 def load_tables(path: str, background: str | None, columns: tuple[str, ...] = ()) -> Tables:
-    """The columns of a CSV or Parquet file, all or those named, in that order; and the same columns of a background.
+    """The columns of a file, all or those named, in that order; and the same columns of a background.
 
     Data frames of the first library that is installed of pandas, polars and pyarrow, so that models find columns by
     name; without any of them arrays, which cannot hold text.
@@ -61,7 +61,7 @@ def load_tables(path: str, background: str | None, columns: tuple[str, ...] = ()
     files = [(path, first)]
     if background is not None:
         files.append((background, _renamed(_read(background, names), names)))
-    # a column is one kind of thing: codes that are digits in one file may be words in the other
+    # one type per column in both files: codes that are all digits in one may hold letters in the other
     typed = iter(_typed([each for each in files if isinstance(each[1], dict)], names))
     frames = [_frame(next(typed) if isinstance(read, dict) else read) for _, read in files]
     if background is not None and not all(isinstance(read, dict) for _, read in files):
@@ -89,12 +89,12 @@ def _read(path: str, columns: tuple[str, ...]) -> Any:
 
 
 def _renamed(read: Any, names: tuple[str, ...]) -> Any:
-    """The columns of a background under the names that the rows have: they may differ by blanks."""
+    """The background's columns under the names of the rows', from which they may differ by blanks."""
     return dict(zip(names, read.values(), strict=True)) if isinstance(read, dict) else read.rename_columns(list(names))
 
 
 def _head(path: str) -> bytes:
-    """The first bytes of a file, which tell its kind; none of a pipe, which can be read but once."""
+    """The first bytes of a file; nothing of a pipe, which can be read only once."""
     if not Path(path).is_file():
         return b""
     try:
@@ -106,7 +106,7 @@ def _head(path: str) -> bytes:
 
 
 def _parquet(path: str, columns: tuple[str, ...]) -> Any:
-    """An Arrow table without the notes of pandas, which would make columns into an index again, where they are lost."""
+    """An Arrow table, without the metadata by which pandas would hide columns in an index."""
     parquet: Any = require("pyarrow.parquet", extra="parquet", to="read Parquet files")
     import pyarrow as pa
 
@@ -178,7 +178,7 @@ def _wanted(path: str, columns: tuple[str, ...], there: Sequence[str], usual: Se
 
 
 def nearest(name: str, names: Sequence[str]) -> str:
-    """The one of the names that is meant: itself, or the only one that has but blanks around it besides.
+    """The name itself if it is there, else the only one that differs by blanks around it.
 
     >>> nearest("debt", ["age", " debt"])
     ' debt'
@@ -188,7 +188,7 @@ def nearest(name: str, names: Sequence[str]) -> str:
 
 
 def _frame(columns: Any) -> Any:
-    """Columns by name, or an Arrow table, as what is handed over to the model."""
+    """Columns by name, or an Arrow table, as the data frame or array that the model gets."""
     import narwhals as nw
 
     library = _library()
@@ -204,7 +204,7 @@ def _frame(columns: Any) -> Any:
 
 
 def _library() -> Any:
-    """The data frame library to hand tables over in."""
+    """The data frame library that models get tables in."""
     return next((each for each in ("pandas", "polars", "pyarrow") if find_spec(each)), None)
 
 
@@ -224,12 +224,12 @@ def _check_kinds(rows: Any, scales: Any, path: str, background: str) -> None:
 
 
 def _is_empty(table: Any, j: int) -> bool:
-    """Whether a column holds nothing, so that its type means nothing either."""
+    """Whether all cells of a column are missing: then its type says nothing."""
     return bool(table.frame[:, j].is_null().all())
 
 
 def _typed(files: list[tuple[str, dict[str, list[str]]]], names: tuple[str, ...]) -> list[dict[str, Any]]:
-    """The columns of each file, each column of one type in all of them; those that are nearly numbers are named."""
+    """The columns of each file, each column of the same type in all of them; warns of nearly numeric ones."""
     found: list[dict[str, Any]] = [{} for _ in files]
     for name in names:
         cells = [cell for _, columns in files for cell in columns[name]]
@@ -244,9 +244,9 @@ def _typed(files: list[tuple[str, dict[str, list[str]]]], names: tuple[str, ...]
 
 
 def _column(cells: list[str]) -> Any:
-    """A column as what all its cells are, or missing: numbers, yes or no, else text with None for what is missing.
+    """A column as numbers or booleans where all its cells are such or missing, else as text with None for missing.
 
-    Digits that stand for a name stay text: those with zeros in front, and those too long for a number to hold.
+    Digits with zeros in front, and more of them than a float holds, are codes: they stay text.
     """
     stripped = [None if cell.strip().lower() in MISSING_NUMBER else cell.strip() for cell in cells]
     known = [cell for cell in stripped if cell is not None]
@@ -263,7 +263,7 @@ def _column(cells: list[str]) -> Any:
 
 
 def _warn_of_odd_cells(files: list[tuple[str, dict[str, list[str]]]], name: str) -> None:
-    """Say which cell makes a column text whose cells are mostly numbers; digits that name something do not count."""
+    """Name the cell that makes a column of mostly numbers text; codes of digits do not count."""
     odd, numbers, known = None, 0, 0
     for path, columns in files:
         for row, cell in enumerate(map(str.strip, columns[name])):
@@ -276,4 +276,4 @@ def _warn_of_odd_cells(files: list[tuple[str, dict[str, list[str]]]], name: str)
                 odd = f"{cell!r} at row {row} of {path!r} is none"
     if odd is not None and 2 * numbers > known:
         said = f"column {name!r} is taken as text and held fixed: {numbers:,} of {known:,} cells are numbers, but {odd}"
-        click.echo(f"smoothlime: {said}. Mend or empty that cell for slopes of {name!r}", err=True)
+        say(f"{said}. Mend or empty that cell for slopes of {name!r}")

@@ -1,4 +1,4 @@
-"""`smoothlime bench`: which method and design need fewest evaluations, and how long they take, on one's own model."""
+"""`smoothlime bench`: which method and design need the fewest evaluations on a model, and how long they take."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .._core.optional import require
-from ._inputs import ask, check_file, subject_options
+from ..errors import InvalidArgument, SmoothlimeWarning
+from ._inputs import ProblemOptions, check_file, problem_options
+from ._messages import say
 
 if TYPE_CHECKING:
     from ..benchmarking.benchmark import Benchmark
@@ -28,7 +30,7 @@ PICTURES = (".svg", ".png", ".pdf")
 @click.option("--data", "table", required=True, help="Rows to explain: a CSV file with a header, or a Parquet file.")
 @click.option("-o", "--out", help="File for all numbers, .json; a table is printed in any case.")
 @click.option("--plot", help="File for a picture of error against evaluations: .svg, .png or .pdf.")
-@subject_options("--data", most=4)
+@problem_options("--data", most=4)
 @click.option(
     "--method",
     "methods",
@@ -48,19 +50,9 @@ PICTURES = (".svg", ".png", ".pdf")
 @click.option("--repeats", type=int, default=8, show_default=True, help="Runs from different seeds, for each.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the draws.")
 def command(
-    model: str,
-    table: str,
+    problem: ProblemOptions,
     out: str | None,
     plot: str | None,
-    path: str | None,
-    columns: str | None,
-    most: int,
-    target: str | None,
-    output: str,
-    sigma: float,
-    background: str | None,
-    raw_units: bool,
-    fixed: str | None,
     methods: tuple[str, ...],
     designs: tuple[str, ...],
     draws: str | None,
@@ -74,27 +66,22 @@ def command(
     an evaluation beside that of the bare model.
     """
     from ..benchmarking.benchmark import DRAWS, benchmark
-    from ..errors import SmoothlimeWarning
     from ..io.files import write_whole
     from ..plots.contest import as_text
 
-    check_file(out, (".json",), "--out", read=(table, background))
-    check_file(plot, PICTURES, "--plot", read=(table, background))
+    check_file(out, (".json",), "--out", read=(problem.table, problem.background))
+    check_file(plot, PICTURES, "--plot", read=(problem.table, problem.background))
     if plot is not None:
-        require("matplotlib.pyplot", extra="plot", to="draw a benchmark")  # asked before the work, not after it
-    asked = ask(
-        model, table, path=path, columns=columns, most=most, target=target, output=output, sigma=sigma,
-        background=background, raw_units=raw_units, fixed=fixed,
-    )  # fmt: skip
+        require("matplotlib.pyplot", extra="plot", to="draw a benchmark")  # before the work, which takes long
+    asked = problem.read()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SmoothlimeWarning)  # of thousands of runs, each might warn
+        warnings.simplefilter("ignore", SmoothlimeWarning)  # each of thousands of runs might warn
         found = benchmark(
-            asked.model, asked.rows, sigma=asked.around, target=asked.target, output=output, methods=methods,
-            designs=designs, draws=_numbers(draws) or DRAWS, repeats=repeats, seed=seed,
-            say=lambda text: click.echo(f"smoothlime: {text}", err=True),
+            asked.model, asked.rows, sigma=asked.neighbourhood, target=asked.target, output=problem.output,
+            methods=methods, designs=designs, draws=_numbers(draws) or DRAWS, repeats=repeats, seed=seed, say=say,
         )  # fmt: skip
     written = []
-    try:  # files before anything is printed, which may fail; the table though they could not be written
+    try:  # files first, as printing may fail; the table is printed even if they cannot be written
         if out is not None:
             write_whole(Path(out), (json.dumps(found.to_dict(), indent=1) + "\n").encode())
             written.append(out)
@@ -107,8 +94,6 @@ def command(
 
 def _numbers(text: str | None) -> tuple[int, ...]:
     """Whole numbers separated by commas."""
-    from ..errors import InvalidArgument
-
     try:
         return () if text is None else tuple(int(each) for each in text.split(","))
     except ValueError:
@@ -117,7 +102,7 @@ def _numbers(text: str | None) -> tuple[int, ...]:
 
 
 def _drawn(found: Benchmark, kind: str) -> bytes:
-    """The picture, as a file of a kind."""
+    """The picture as bytes of a file."""
     from ..plots.contest import errors
 
     pyplot: Any = require("matplotlib.pyplot", extra="plot", to="draw a benchmark")

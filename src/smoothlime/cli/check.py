@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from ._inputs import ask, subject_options
-from ._words import warnings_as_typed
+from ._inputs import ProblemOptions, problem_options
+from ._messages import warnings_as_lines
 
 TRUSTED, DISAGREES, CANNOT_TELL = 0, 3, 4
 
@@ -23,7 +23,7 @@ TRUSTED, DISAGREES, CANNOT_TELL = 0, 3, 4
 )
 @click.argument("model")
 @click.argument("table")
-@subject_options("TABLE", most=20)
+@problem_options("TABLE", most=20)
 @click.option(
     "--range", "output_range", type=float, nargs=2, metavar="LOW HIGH", help="Lowest and highest output, e.g. 0 1."
 )
@@ -35,17 +35,7 @@ TRUSTED, DISAGREES, CANNOT_TELL = 0, 3, 4
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the draws.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(
-    model: str,
-    table: str,
-    path: str | None,
-    columns: str | None,
-    most: int,
-    target: str | None,
-    output: str,
-    sigma: float,
-    background: str | None,
-    raw_units: bool,
-    fixed: str | None,
+    problem: ProblemOptions,
     output_range: tuple[float, float] | None,
     gradient_bound: float | None,
     n_samples: int,
@@ -67,14 +57,11 @@ def command(
         check_range(output_range)
     if gradient_bound is not None:
         check_number(gradient_bound, "gradient_bound")
-    asked = ask(
-        model, table, path=path, columns=columns, most=most, target=target, output=output, sigma=sigma,
-        background=background, raw_units=raw_units, fixed=fixed,
-    )  # fmt: skip
-    # the same draws are made for several answers, and for neighbours of the rows: once is enough
-    click.get_current_context().with_resource(warnings_as_typed(is_each_kind_once=True))
-    adapted, rows, around = asked.adapted, asked.rows, asked.around
-    shared: dict[str, Any] = {"sigma": around, "target": asked.target}
+    asked = problem.read()
+    # several answers, and neighbours of the rows, use the same draws: each kind of warning once is enough
+    click.get_current_context().with_resource(warnings_as_lines(each_kind_once=True))
+    adapted, rows = asked.adapted, asked.rows
+    shared: dict[str, Any] = {"sigma": asked.neighbourhood, "target": asked.target}
 
     found: dict[str, Any] = {"rows": len(rows)}
     lines = []

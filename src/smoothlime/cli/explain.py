@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import numpy as np
 
-from ._inputs import ask, check_file, subject_options
-from ._words import as_typed, warnings_as_typed
+from ._inputs import ProblemOptions, check_file, problem_options
+from ._messages import warnings_as_lines
 
 if TYPE_CHECKING:
     from ..result.explanation import Explanation
 
 MOST_NAMED = 8
-"""Columns in a line."""
+"""Fixed columns listed in the last line."""
 
 
 @click.command(
@@ -25,7 +25,7 @@ MOST_NAMED = 8
 @click.argument("model")
 @click.argument("table")
 @click.option("-o", "--out", help="File to write, .json or .parquet; without it the explanations are printed.")
-@subject_options("TABLE", most=None)
+@problem_options("TABLE", most=None)
 @click.option(
     "--method",
     default="auto",
@@ -50,20 +50,10 @@ MOST_NAMED = 8
 @click.option("--confidence", type=float, default=0.95, show_default=True, help="Of the error that --rtol allows.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the draws.")
 def command(
-    model: str,
-    table: str,
+    problem: ProblemOptions,
     out: str | None,
-    path: str | None,
-    columns: str | None,
-    most: int | None,
-    target: str | None,
-    output: Any,
     method: str,
     design: str,
-    sigma: float,
-    background: str | None,
-    raw_units: bool,
-    fixed: str | None,
     n_samples: int | None,
     rtol: float,
     max_samples: int,
@@ -78,20 +68,16 @@ def command(
     from ..io.files import WRITERS
     from ..plots.text import made_by
 
-    check_file(out, tuple(WRITERS), "--out", read=(table, background))
-    asked = ask(
-        model, table, path=path, columns=columns, most=most, target=target, output=output, sigma=sigma,
-        background=background, raw_units=raw_units, fixed=fixed,
-    )  # fmt: skip
-    with warnings_as_typed():
+    check_file(out, tuple(WRITERS), "--out", read=(problem.table, problem.background))
+    asked = problem.read()
+    with warnings_as_lines():
         e = explain(
-            asked.model, asked.rows, sigma=asked.around, target=asked.target, output=output, method=method,
-            design=design, n_samples=n_samples, rtol=rtol, max_samples=max_samples, confidence=confidence, seed=seed,
+            asked.model, asked.rows, sigma=asked.neighbourhood, target=asked.target, output=problem.output,
+            method=method, design=design, n_samples=n_samples, rtol=rtol, max_samples=max_samples,
+            confidence=confidence, seed=seed,
         )  # fmt: skip
     if out is None:
-        # slopes, then a blank line and how they were made, which may advise; names of features stay as they are
-        slopes, blank, how = str(e).rpartition("\n\n")
-        click.echo(slopes + blank + as_typed(how, click.get_current_context().command))
+        click.echo(str(e))
         return
     e.save(out)
     still = len(e) - int(e.converged.sum())
@@ -100,7 +86,7 @@ def command(
 
 
 def _held(e: Explanation) -> str:
-    """Which columns have no slopes: some were not asked to be held fixed, but hold something else than numbers."""
+    """The columns held fixed: those of --fixed and those that hold no numbers."""
     from ..plots.names import told_apart
 
     held = told_apart(e.feature_names, np.flatnonzero(np.isnan(e.std)).tolist())

@@ -6,7 +6,6 @@ their own type over at most SHORT draws before they join them.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -15,16 +14,14 @@ import numpy as np
 
 from .._core.types import Array, Indices, Points
 from .._core.xp import beside, merge_groups, on_host, send
-from ..draws.designs import Chunk
+from ..draws.blocks import Chunk
 from ..draws.normals import Run
 from ..draws.rotation import Rotation
 from ..space.neighbourhood import Factor
 from ..uncertainty.jackknife import t_quantile
 from .protocol import Totals, common_rows, first_few
 from .torch_batches import Answer, Place, TorchBatch, over_draws
-from .torch_constant import constant
 from .torch_groups import TorchGroupSums
-from .torch_narrow import is_narrow, lay_out
 from .torch_points import Halves, Staged, TorchPoints
 
 if TYPE_CHECKING:
@@ -39,11 +36,6 @@ WORTH_SENDING = 2**20
 WAITING = 2**19
 """Outputs that may wait to be added up together with those of further rows: few large operations beat many small, until
 what waits keeps memory from being used again."""
-
-RETAINED = 2**25 - 2**16
-"""Bytes that are taken and given back unused before the first batch: the C library under Linux hands what a batch had
-back to the system, to be fetched anew for the next one, until it has seen this much come and go; just below 32 MB is
-the most that it goes by. That took a sixth of a small network's time."""
 
 
 def empty_sums(
@@ -61,22 +53,9 @@ def empty_sums(
 
     Perhaps with second moments of gradients, and with products of values and steps, that rows share or not.
     """
-    # a graphics card gains nothing by it, and compiled passes are given constants anyway
-    is_as_it_is = model.is_asynchronous or model.compiled is not None
-    if not is_as_it_is:
-        model = dataclasses.replace(model, module=_constant(model))
     sums = TorchSums(model, rows, free, groups, moments=moments, slopes=slopes, is_shared=is_shared)
     sums.aim(weights)
     return sums
-
-
-def _constant(model: TorchModel) -> Any:
-    """The module with weights that are constants, and narrow layers laid out as suits them."""
-    torch, copy = model.torch, constant(model.torch, model.module)
-    is_dense = copy is not model.module and model.units > 0 and model.autocast is None
-    if is_dense and model.tensor_dtype in (torch.float32, torch.float64) and is_narrow(torch, copy):
-        lay_out(torch, copy)
-    return copy
 
 
 class TorchSums:
@@ -114,8 +93,6 @@ class TorchSums:
         self._cotangents: list[Any] = []
         self._waiting: list[Answer] = []
         self._outputs_waiting = 0
-        if not model.is_asynchronous:
-            torch.empty(RETAINED, dtype=torch.uint8)
 
     def aim(self, weights: Array) -> None:
         """Say what is wanted of the outputs, by weights (r, t, k): nothing can be added up before."""
@@ -296,7 +273,7 @@ class TorchSums:
         if first.steps is not None:
             steps = first.steps if self.is_shared else self.together([each.steps for each in self._waiting])
             self._add_steps(rows, groups, steps)
-        self._add_values(rows, groups, first.place.b, self._outputs([each.out for each in self._waiting]), steps)
+        self._add_values(rows, groups, first.place.b, self.together([each.out for each in self._waiting]), steps)
         for i in range(len(self.first)):
             total = self.at_home(self.together([each.sums[i] for each in self._waiting]))
             if self.free is not None:
@@ -309,11 +286,6 @@ class TorchSums:
         self.some[rows] += first_few(first.place.b) * first.place.g
         self._waiting.clear()
         self._outputs_waiting = 0
-
-    def _outputs(self, parts: list[Any]) -> Any:
-        """Outputs (n, k) one behind the other; where they lie feature by feature, they stay so."""
-        across = [each.t() for each in parts]
-        return self.together(across, axis=1).t() if across[0].is_contiguous() else self.together(parts)
 
     def _add_steps(self, rows: slice, groups: slice, steps: Any) -> None:
         """Σ step by group, of steps (1 or r, b, g, f); those that rows share count with the first of the rows."""

@@ -116,7 +116,7 @@ def agreement(
     d = len(plan.factor.free)
     if n < d + 3:
         msg = f"n_samples={n} is too few for {d} features: least squares needs at least {d + 3} draws"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument="n_samples")
     resolved = plan.resolve(target)
     z = plan.streams(np.arange(1))[0].take(n)
     draws = GroupedDraws(z[None, None], is_shared=True)

@@ -77,7 +77,7 @@ def check_outputs(values: Array, known: tuple[float, float], where: str, *, is_i
             else f"{seen}, outside output_range=({low:g}, {high:g}): the promise would be void. Give a range that no"
             " output leaves"
         )
-        raise ModelError(msg)
+        raise ModelError(msg, argument="output_range")
 
 
 def check_slopes(lengths: Array, bound: float, where: str) -> None:
@@ -90,4 +90,4 @@ def check_slopes(lengths: Array, bound: float, where: str) -> None:
             f" gradient_bound={bound:g}: the promise would be void. Give a bound that holds everywhere;"
             " gradient_bound(model) computes one"
         )
-        raise ModelError(msg)
+        raise ModelError(msg, argument="gradient_bound")

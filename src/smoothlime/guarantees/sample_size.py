@@ -104,11 +104,11 @@ def plan(
     delta = 1 - check_fraction(confidence, "confidence")
     if (eps is None) == (n_samples is None):
         msg = "give either eps, the error wanted, or n_samples, to learn the error it reaches"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument="eps")
     wanted = None if eps is None else _positive(eps, "eps")
     if wanted is not None and wanted < SMALLEST_EPS:
         msg = f"eps must be at least {SMALLEST_EPS:g}; got {eps!r}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument="eps")
     n = None if n_samples is None else check_count(n_samples, "n_samples")
     features = None if d is None else check_count(d, "d")
     width = None if sigma is None else _positive(sigma, "sigma")
@@ -124,7 +124,7 @@ def plan(
             low, high = _known_range(output_range, method)
             if features is None:
                 msg = f"d, the number of features, is needed to plan {method}: its error grows with it"
-                raise InvalidArgument(msg)
+                raise InvalidArgument(msg, argument="d")
             samples, error, formula = _predictions(method, wanted, n, delta, features, _finite(high - low))
             assumes = (
                 f"outputs between {low:g} and {high:g}, {features} perturbed features{CENTRED * (method == 'stein')}"
@@ -138,7 +138,7 @@ def plan(
         raise InvalidArgument(msg) from None
     if not error < float("inf"):
         msg = f"n_samples={samples} is too few to promise anything of {method} with {features} features"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument="n_samples")
     note = PAPER_FAILS["smoothgrad" if method == "smoothgrad" else "predictions"]
     return Plan(method, samples, error, float(confidence), formula, assumes, paper, note)
 
@@ -157,10 +157,10 @@ def _gradients(
             "plan('smoothgrad') needs one of gradient_bound, the largest length of the gradient, and"
             " gradient_lipschitz, its largest change per unit of distance. gradient_bound(model) computes the former"
         )
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument="gradient_bound")
     if sigma is None:
         msg = "sigma is needed to plan smoothgrad: errors are of slopes × sigma"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument="sigma")
     if bound is not None:
         length = _finite(_positive(bound, "gradient_bound") * sigma)
         samples = n if eps is None else bounds.ball_samples(length, eps, delta)
@@ -174,7 +174,7 @@ def _gradients(
         )
     if d is None:
         msg = "d, the number of features, is needed to plan smoothgrad from gradient_lipschitz"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument="d")
     assert lipschitz is not None
     steepness = _finite(_positive(lipschitz, "gradient_lipschitz") * sigma**2)
     samples = n if eps is None else bounds.lipschitz_samples(steepness, d, eps, delta)
@@ -228,8 +228,8 @@ def _whole(needed: float) -> int | None:
 
 def _known_range(output_range: Any, method: str) -> tuple[float, float]:
     if output_range is None:
-        msg = f"output_range=(lowest, highest) is needed to plan {method}; (0, 1) for a probability"
-        raise InvalidArgument(msg)
+        msg = f"output_range, the lowest and highest output, is needed to plan {method}: (0, 1) for a probability"
+        raise InvalidArgument(msg, argument="output_range")
     return check_range(output_range)
 
 
@@ -237,7 +237,7 @@ def _positive(value: Any, name: str) -> float:
     number = check_number(value, name)
     if number == 0:
         msg = f"{name} must be > 0; got {value!r}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument=name)
     return number
 
 

@@ -43,9 +43,9 @@ class Score(tuple[str, ...]):
                 f"target {target!r} is class {self.against!r}, but the margin of two classes is one score, that of"
                 f" {self[0]!r}: leave target out, or give target={self[0]!r}. For {self.against!r} take it times -1"
             )
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, argument="target")
         msg = f"target {target!r} is not an output; the margin of two classes is the score of {self[0]!r} alone"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument="target")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,17 +90,31 @@ def resolve_target(target: Any, names: tuple[str, ...], r: int, predictions: Cal
     if isinstance(target, str) and target == "predicted" and "predicted" not in names:
         if k == 1:
             msg = "target='predicted' needs several outputs to choose from; this model has one"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, argument="target")
         chosen = predictions().argmax(axis=1)
         weights = np.eye(k)[chosen][:, None, :]
         return Target(weights, ("predicted",), tuple((names[j],) for j in chosen))
     if target is None and k > 1:
         msg = f"the model has {k} outputs; say which to explain with target=: {_listed(names)}, or 'predicted'"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument="target")
     j = 0 if target is None else _position(target, names)
     weights = np.zeros(k)
     weights[j] = 1.0
     return Target(np.broadcast_to(weights, (r, 1, k)), (names[j],), ((names[j],),) * r)
+
+
+def check_target(target: Any, model: Any) -> None:
+    """Refuse what is known to be no target of a model, before the model is asked for anything.
+
+    A model that names no outputs calls a single one 'output' and several by their positions; without a model any name
+    may be meant. Without a target any single output is.
+    """
+    if target is None:
+        return
+    names = output_names(model.outputs, len(model.outputs)) if getattr(model, "outputs", ()) else ()
+    if not names:
+        target, names = _stand_in(target, any_name=model is None)
+    resolve_target(target, names, 1, lambda: np.zeros((1, len(names))))
 
 
 def _range_of(target: Any, known: tuple[float, float]) -> tuple[float, float]:
@@ -136,14 +150,14 @@ def _contrast(target: Mapping[Any, Any], names: tuple[str, ...], r: int) -> Targ
     for key, weight in target.items():
         if isinstance(weight, bool) or not isinstance(weight, int | float | np.number) or not np.isfinite(weight):
             msg = f"target weighs {key!r} with {weight!r}; weights must be finite numbers"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, argument="target")
         j = _position(key, names)
         weights[j] += float(weight)
         size = "" if abs(weight) == 1 else f"{abs(weight):g}·"
         parts.append(f"{'−' if weight < 0 else '+'} {size}{names[j]}")
     if not weights.any():
         msg = f"target must give some output a weight other than 0; got {dict(target)!r}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument="target")
     name = " ".join(parts).removeprefix("+ ")
     return Target(np.broadcast_to(weights, (r, 1, len(names))), (name,), ((name,),) * r)
 
@@ -154,23 +168,53 @@ def _position(target: Any, names: tuple[str, ...]) -> int:
             return names.position(target)
         if target not in names:
             msg = f"target {target!r} is not an output; the outputs are {_listed(names)}"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, argument="target")
         return names.index(target)
     if isinstance(target, bool | np.bool_):
         way = repr(str(target)) if str(target) in names else int(target)
         msg = f"target must be an output's position or name, which {target} is not; write target={way} if that is meant"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument="target")
     try:
         j = operator.index(target)
     except TypeError:
         msg = f"target must be an output's position or name, 'predicted', or a contrast; got {target!r}"
-        raise WrongType(msg) from None
+        raise WrongType(msg, argument="target") from None
     if isinstance(names, Score):
         return names.position(j)
     if not 0 <= j < len(names):
         msg = f"target {target!r} is out of range; positions go from 0 to {len(names) - 1} ({_listed(names)})"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument="target")
     return j
+
+
+def _stand_in(target: Any, *, any_name: bool) -> tuple[Any, tuple[str, ...]]:
+    """The target by names alone, and names that a model may have."""
+    if isinstance(target, Mapping):
+        target = {_by_name(key): weight for key, weight in target.items()}
+        keys = list(target)
+    else:
+        target = _by_name(target)
+        keys = [target]
+    for key in keys:
+        _check_possible(key, any_name=any_name)
+    texts = [key for key in keys if isinstance(key, str) and (any_name or key.isdecimal())]
+    return target, tuple(dict.fromkeys(["output", "0", *(key for key in texts if key != "predicted")]))
+
+
+def _check_possible(key: Any, *, any_name: bool) -> None:
+    """Refuse what no output without a name can be called; stand-ins would be named otherwise."""
+    if isinstance(key, int | np.integer) and not isinstance(key, bool) and key < 0:
+        msg = f"target {key!r} is out of range; positions begin at 0"
+        raise InvalidArgument(msg, argument="target")
+    if isinstance(key, str) and not (any_name or key.isdecimal() or key in ("output", "predicted")):
+        msg = f"target {key!r} is not an output; the model gives them no names: give a position, such as target=0"
+        raise InvalidArgument(msg, argument="target")
+
+
+def _by_name(key: Any) -> Any:
+    """A position by its name."""
+    is_position = isinstance(key, int | np.integer) and not isinstance(key, bool) and key >= 0
+    return str(int(key)) if is_position else key
 
 
 def _listed(names: tuple[str, ...]) -> str:

@@ -227,7 +227,7 @@ def from_torch(
     torch = require("torch", extra="torch", to="explain a torch module")
     if output == "margin":
         msg = "output='margin' is for classifiers that know both; a torch module's outputs are taken as they come"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument="output")
     check_ready(torch, module)
     if device is not None:
         device = _check_device(torch, device)

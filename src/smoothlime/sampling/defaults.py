@@ -55,7 +55,7 @@ def choose_method(
     if not isinstance(method, str):
         if not isinstance(method, Estimator):
             msg = f"method must be one of {_listed()}, or settings such as CLime(ridge=0.1); got {method!r}"
-            raise WrongType(msg)
+            raise WrongType(msg, argument="method")
         return method
     if method == "auto":
         can_rotate = may_rotate and design in ("auto", "aligned", "aligned-pairs")
@@ -70,10 +70,10 @@ def choose_method(
         return Differences() if d <= WIDEST_BASIS else CLime()
     if method == "exact":
         msg = "method='exact' draws nothing, and this needs draws; choose from " + ", ".join(map(repr, METHODS))
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument="method")
     if method not in METHODS:
         msg = f"method must be one of {_listed()}; got {method!r}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument="method")
     return METHODS[method]()
 
 
@@ -106,7 +106,7 @@ def choose_design(design: str, method: Estimator, *, d: int, n: int, may_rotate:
             usable = ", ".join(repr(each) for each in method.designs if each != "differences") or "only its own"
             msg = f"method {method.name!r} cannot use design {design!r}; it can use {usable}"
             msg += "; leave design out" if len(method.designs) == 1 else ""
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, argument="design")
         method.check_design(DESIGNS[design])
         return design
     if len(method.designs) == 1:

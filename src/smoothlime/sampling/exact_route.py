@@ -66,7 +66,7 @@ class ExactRoute:
             watch.advance(len(parts[-1].mean))
             if not np.isfinite(parts[-1].slopes).all():
                 msg = "the smoothed model is too large for a number; lower sigma"
-                raise InvalidArgument(msg)
+                raise InvalidArgument(msg, argument="sigma")
         names = ("slopes", "mean", "fidelity", "radius")
         return Smoothed(**{name: np.concatenate([getattr(each, name) for each in parts]) for name in names})
 
@@ -116,7 +116,7 @@ def find_exact_route(problem: Problem, *, is_asked_for: bool) -> ExactRoute | No
         if not is_asked_for:
             return None
         msg = f"method='exact' needs a closed form: {why_not}. Methods 'clime' and 'differences' only ask the model"
-        raise NoClosedForm(msg)
+        raise NoClosedForm(msg, argument="method")
     evaluation = Evaluation(problem.model, automatic_batch_size(problem.rows.shape[1], np.dtype(np.float64)))
     predictions = evaluation.values(problem.rows, lambda row: f"row {row}")
     rows, x = probes(problem)
@@ -127,7 +127,7 @@ def find_exact_route(problem: Problem, *, is_asked_for: bool) -> ExactRoute | No
             return None  # something else than what it seems to be: ask it instead
         why_not = why_not.format(problem.kind)
         msg = f"method='exact': {why_not}. Methods 'clime' and 'differences' only ask the model"
-        raise NoClosedForm(msg)
+        raise NoClosedForm(msg, argument="method")
     return ExactRoute(problem, form, predictions, 1 + -(-len(rows) // len(predictions)))
 
 

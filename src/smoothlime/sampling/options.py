@@ -63,10 +63,10 @@ class Options:
     def _check_tolerances(self) -> None:
         if self.rtol >= 1:
             msg = f"rtol must be below 1; got {self.rtol!r}"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, argument="rtol")
         if self.rtol == 0 == self.atol:
             msg = "rtol and atol are both 0: no number of draws is enough. Give one of them, or n_samples"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, argument="rtol")
 
     def _refuse_bounds(self) -> None:
         for name in ("output_range", "gradient_bound"):

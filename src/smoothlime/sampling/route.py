@@ -40,7 +40,7 @@ def resolve(
     is_asked_for = method == "exact" or isinstance(method, Exact)
     if is_asked_for and is_drawn:
         msg = "method='exact' draws nothing; leave n_samples and design out"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument="method")
     if is_asked_for or (method == "auto" and not is_drawn):
         known = find_exact_route(problem, is_asked_for=is_asked_for)
         if known is not None:

@@ -132,10 +132,10 @@ class Neighbourhood:
             raise InvalidArgument(msg)
         if matrix is not None and spread.ndim:
             msg = "sigma must be one number when a covariance is given; scale the covariance instead"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, argument="sigma")
         if spread.ndim and unit is not None and len(spread) != len(unit):
             msg = f"sigma has {len(spread)} entries but scale has {len(unit)}; both go by feature"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, argument="sigma")
         with np.errstate(over="ignore", under="ignore"):
             if unit is not None:
                 _positive(spread * unit, "sigma times scale")
@@ -151,7 +151,7 @@ class Neighbourhood:
         lengths = [len(each) for each in (unit, matrix, spread) if each is not None and each.ndim]
         if self.columns is not None and lengths and len(self.columns) != lengths[0]:
             msg = f"columns has {len(self.columns)} names for {lengths[0]} features"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, argument="columns")
 
     @classmethod
     def from_data(
@@ -168,26 +168,34 @@ class Neighbourhood:
         >>> Neighbourhood.from_data([[0.0, 5.0], [2.0, 5.0]], sigma=0.5)
         Neighbourhood(sigma=0.5, scale=[1.41421, 1], fixed=(1,))
         """
-        return cls._from_data(X, sigma, full=full, fixed=fixed, called="X")
+        table = as_table(X)
+        if table is None:
+            return cls._from_rows(check_rows(X, finite=False), None, sigma, full=full, fixed=fixed)
+        return cls._from_rows(table.numbers(), table.names, sigma, full=full, fixed=fixed)
 
     @classmethod
-    def _from_data(
-        cls, X: Any, sigma: Any, *, full: bool = False, fixed: Sequence[int | str] = (), called: str
+    def _from_rows(
+        cls,
+        rows: Array,
+        columns: tuple[str, ...] | None,
+        sigma: Any,
+        *,
+        full: bool = False,
+        fixed: Sequence[int | str] = (),
+        called: str = "X",
     ) -> Neighbourhood:
-        table = as_table(X, called)
-        rows = check_rows(X, called, finite=False) if table is None else table.numbers()
+        """The same of rows (n, d) and the names of their columns; `called` is what messages call them."""
         if len(rows) < 2:
             msg = f"{called} must have at least 2 rows to show how features vary; got {len(rows)}"
-            raise InvalidArgument(msg)
-        names: Sequence[int | str] = range(rows.shape[1]) if table is None else table.names
+            raise InvalidArgument(msg, argument=called)
+        names: Sequence[int | str] = range(rows.shape[1]) if columns is None else columns
         if np.isinf(rows).any():
             row, feature = np.argwhere(np.isinf(rows))[0]
             msg = f"{called} must be finite; got {rows[row, feature]} at row {row}, feature {names[int(feature)]!r}"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, argument=called)
         fixed = _several(fixed)
         std, constant = _spread(rows)
         held = [*fixed, *(names[j] for j in map(int, np.flatnonzero(constant)) if not {j, names[j]} & set(fixed))]
-        columns = None if table is None else table.names
         if not full:
             return cls(sigma, scale=std, fixed=held, columns=columns)
         varying = ~constant & ~np.array([bool({j, names[j]} & set(fixed)) for j in range(len(names))])
@@ -197,7 +205,7 @@ class Neighbourhood:
                 f"{called} has {len(gaps)} missing values, the first at row {gaps[0][0]}; correlations need whole rows."
                 " Impute them, or use full=False"
             )
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, argument=called)
         cov = np.eye(rows.shape[1])
         if varying.any():
             cov[np.ix_(varying, varying)] = correlations(rows[:, varying], called) * np.outer(
@@ -223,7 +231,7 @@ class Neighbourhood:
                 f"all {d} features are fixed; leave at least one to perturb. Columns that hold no numbers, and columns"
                 " of a background that do not vary, are fixed by themselves"
             )
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, argument="fixed")
         if self.covariance is not None:
             _check_length(len(self.covariance), d, "covariance")
             lower = np.linalg.cholesky(self.covariance[np.ix_(free, free)]) * self.sigma
@@ -259,13 +267,13 @@ class Neighbourhood:
             if isinstance(each, str):
                 if each not in names:
                     msg = f"fixed names {each!r}, which is not a feature; the features are {names}"
-                    raise InvalidArgument(msg)
+                    raise InvalidArgument(msg, argument="fixed")
                 positions.append(names.index(each))
             elif 0 <= each < d:
                 positions.append(int(each))
             else:
                 msg = f"fixed names feature {each}, but positions go from 0 to {d - 1}"
-                raise InvalidArgument(msg)
+                raise InvalidArgument(msg, argument="fixed")
         return positions
 
     def __eq__(self, other: object) -> bool:
@@ -302,16 +310,16 @@ def _several(fixed: Any) -> tuple[int | str, ...]:
     """One feature or several, by position or name."""
     if fixed is None:
         msg = "fixed takes positions or names; got None. Leave it out to hold nothing fixed"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument="fixed")
     is_one = isinstance(fixed, str | bytes) or not is_iterable(fixed)
     several = (fixed[()] if isinstance(fixed, np.ndarray) else fixed,) if is_one else tuple(fixed)
     strange = [each for each in several if not isinstance(each, str | int | np.integer)]
     if strange and not isinstance(strange[0], bool | np.bool_):
         msg = f"fixed takes positions or names; got {strange[0]!r}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument="fixed")
     if any(isinstance(each, bool | np.bool_) for each in several):
         msg = f"fixed takes positions or names, not a mask; got {fixed!r}. np.flatnonzero turns a mask into positions"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument="fixed")
     return several
 
 
@@ -326,12 +334,12 @@ def _positions(d: int) -> Indices:
 def _positive(value: Any, name: str, *, at_least_1d: bool = False) -> Array:
     if value is None:
         msg = f"{name} must be one number, or one per feature; got None. Leave it out for 1.0"
-        raise WrongType(msg)
+        raise WrongType(msg, argument=name)
     array = as_own_array(value, name, allow_bools=False)
     if array.ndim > 1 or (at_least_1d and array.ndim == 0):
         wanted = "one number per feature" if at_least_1d else "one number, or one per feature"
         msg = f"{name} must be {wanted}; got shape {array.shape}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument=name)
     bad = np.flatnonzero(~(np.isfinite(array) & (array >= LEAST)))
     if len(bad):
         where = f" at feature {bad[0]}" if array.ndim else ""
@@ -339,14 +347,14 @@ def _positive(value: Any, name: str, *, at_least_1d: bool = False) -> Array:
         found = array.flat[bad[0]]
         wanted = f"{LEAST:.2g} or more" if 0 < found < LEAST else "finite and > 0"
         msg = f"{name} must be {wanted}; got {found:g}{where}{hint}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument=name)
     return array
 
 
 def _check_length(given: int, d: int, name: str) -> None:
     if given != d:
         msg = f"{name} has {given} entries but the rows have {d} features"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, argument=name)
 
 
 def _short(value: Any) -> str:
