@@ -188,16 +188,18 @@ def test_too_few_draws_name_the_fewest(estimator, drawn, n, fewest):
 
 def test_a_singular_fit_names_the_way_out():
     """Draws that do not span the features: not reachable with the fewest draws that `explain` insists on."""
+    from smoothlime.draws.designs import DESIGNS
     from smoothlime.estimators import Batch, GroupedDraws
+    from smoothlime.estimators.protocol import Drawn, Setup
 
-    method, factor = sl.CLime(), sl.Neighbourhood().factor(3)
+    method, factor, design = sl.CLime(), sl.Neighbourhood().factor(3), DESIGNS["iid"]
     z = np.random.default_rng(0).standard_normal((1, 4, 2, 1)) * [1.0, 2.0, -1.0]  # all along one line
     draws = GroupedDraws(z, is_shared=True)
-    state = method.start(1, 4, factor, is_shared=True)
+    state = method.start(Setup(1, 4, factor, design, looks=(8,), is_shared=True))
     method.update(state, slice(0, 1), slice(0, 4), Batch(draws, z.sum(axis=3)))
     method.update_shared(state, slice(0, 4), draws)
     with pytest.raises(errors.SingularFit, match=r"8 draws do not span 3 features\. Raise n_samples, or use method="):
-        method.finish(state, np.full(4, 2.0), factor)
+        method.finish(state, Drawn(8, np.full(4, 2.0), factor, design, miss=0.05, targets=1))
 
 
 @pytest.mark.parametrize("method", [sl.CLime, sl.Lime])
