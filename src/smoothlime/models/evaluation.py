@@ -99,10 +99,9 @@ class Evaluation:
 
         Nor one that still writes into its points now: those that were seen to are given copies by now, or all along.
         """
-        is_asynchronous = getattr(self.model, "is_asynchronous", False)  # it has points of its own, on its device
-        given = points if is_asynchronous else points.copy()
+        given = points.copy()
         again = self.values(given, where)
-        if self._is_tidy and not is_asynchronous and not np.array_equal(given, points, equal_nan=True):
+        if self._is_tidy and not np.array_equal(given, points, equal_nan=True):
             msg = (
                 "the model writes into its input unseen (through x.data?), so its gradients would not be those of its"
                 " outputs. Let it work on a copy: x = x.clone()"
