@@ -268,7 +268,7 @@ def tables(name: str, rows: int, draws: int, sizes: Sizes, options: argparse.Nam
 def check_draws() -> float:
     """Largest difference between draws that the card makes and the processor's, in standard deviations."""
     from smoothlime.device.torch_normals import scaled_normals
-    from smoothlime.draws.designs import Chunk
+    from smoothlime.draws.blocks import Chunk
     from smoothlime.draws.normals import Run, Sequence, normals
 
     n, d = 2**7, 2**15

@@ -37,6 +37,7 @@ from sklearn.ensemble import RandomForestClassifier
 from tables import trees_long
 
 from smoothlime.exact.trees.format import TreeEnsemble
+from smoothlime.exact.trees.plan import make_plan
 from smoothlime.exact.trees.read.recognise import read_trees
 from smoothlime.exact.trees.smoothing import smooth
 
@@ -100,15 +101,14 @@ def times(name: str, model: Any, output: str, weights: Any, quick: bool) -> list
     assert trees is not None
     read = time.perf_counter() - start
     smooth(trees, rows[:1], np.ones(D), weights=weights)  # compiled, or loaded from disk
-    trees.__dict__.pop("plan")
     start = time.perf_counter()
-    nodes = len(trees.plan.nodes)
+    plan = make_plan(trees)
     planned = time.perf_counter() - start
     explainer = shap.TreeExplainer(model, feature_perturbation="tree_path_dependent")
     few = rows if name == "XGBoost" else rows[:8]
     jobs: dict[Any, Any] = {
         f"exact, σ = {sigma:g}": (
-            lambda sigma=sigma: smooth(trees, rows, np.full(D, sigma), weights=weights, threads=1),
+            lambda sigma=sigma: smooth(trees, rows, np.full(D, sigma), weights=weights, plan=plan, threads=1),
             ROWS,
         )
         for sigma in SIGMAS
@@ -118,8 +118,8 @@ def times(name: str, model: Any, output: str, weights: Any, quick: bool) -> list
     per_row = {key: statistics.median(seconds[key]) / count for key, (_, count) in jobs.items()}
     return [
         {
-            "what": "time", "model": name, "nodes": nodes, "trees": trees.n_trees,
-            "thresholds": len(trees.plan.threshold), "who": key,
+            "what": "time", "model": name, "nodes": len(plan.nodes), "trees": trees.n_trees,
+            "thresholds": len(plan.threshold), "who": key,
             "seconds_per_row": per_row[key], "times_faster": per_row["shap.TreeExplainer"] / per_row[key],
             "spread": float(np.ptp(np.percentile(seconds[key], [25, 75]))) / jobs[key][1],
             "read_seconds": read, "plan_seconds": planned,
@@ -131,7 +131,8 @@ def times(name: str, model: Any, output: str, weights: Any, quick: bool) -> list
 def threads(trees: TreeEnsemble, weights: Any, count: int, quick: bool) -> dict[str, Any]:
     """Wall time of one thread over that of two, σ = 1: medians, and the fastest rounds for comparison."""
     rows = np.random.default_rng(SEED + 2).normal(size=(count, D))
-    jobs = {most: lambda most=most: smooth(trees, rows, np.ones(D), weights=weights, threads=most) for most in (1, 2)}
+    given = {"weights": weights, "plan": make_plan(trees)}
+    jobs = {most: lambda most=most: smooth(trees, rows, np.ones(D), **given, threads=most) for most in (1, 2)}
     seconds = interleaved(jobs, 3 if quick else THREADED_ROUNDS, time.perf_counter)
     return {
         "what": "threads", "rows": count, "sigma": 1.0, "rounds": len(seconds[1]),

@@ -5,7 +5,8 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import chi, kstest
 
-from smoothlime.draws.designs import DESIGNS, Layout
+from smoothlime.draws.blocks import Layout
+from smoothlime.draws.designs import DESIGNS
 from smoothlime.errors import InvalidArgument
 
 NAMES = list(DESIGNS)

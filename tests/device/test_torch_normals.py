@@ -10,7 +10,7 @@ import torch
 
 from smoothlime.device import torch_normals
 from smoothlime.draws import normals as host
-from smoothlime.draws.designs import Chunk
+from smoothlime.draws.blocks import Chunk
 from smoothlime.draws.normals import Run, Sequence
 
 CHUNK = Chunk(24, slice(0, 3), 4)

@@ -4,8 +4,10 @@ import tracemalloc
 
 import numpy as np
 
+from smoothlime.draws.designs import DESIGNS
 from smoothlime.estimators import Differences, GroupedDraws
 from smoothlime.estimators.differences import WAITING
+from smoothlime.estimators.protocol import Setup
 from smoothlime.space.neighbourhood import Factor
 
 GROUPS, D = 32, 100
@@ -13,7 +15,8 @@ SUMS = 8 * GROUPS * D * D
 
 
 def started(d=D):
-    return Differences().start(1, GROUPS, Factor(d, np.arange(d), np.ones(d)), is_shared=True)
+    factor = Factor(d, np.arange(d), np.ones(d))
+    return Differences().start(Setup(1, GROUPS, factor, DESIGNS["differences"], looks=(1_024,), is_shared=True))
 
 
 def pairs(groups, count, d=D):

@@ -383,17 +383,19 @@ def test_a_function_that_leaves_few_draws_is_refused(kernel, message):
 
 def test_weight_on_one_group_alone_is_refused():
     """Without that group there would be nothing left to fit."""
+    from smoothlime.draws.designs import DESIGNS
     from smoothlime.estimators import Batch, GroupedDraws
+    from smoothlime.estimators.protocol import Drawn, Setup
 
     z = np.random.default_rng(0).standard_normal((1, 4, 50, 2))
     z[:, 1:] *= 100
-    method, factor = sl.Lime(kernel=lambda d: (d < 20) * 1.0), sl.Neighbourhood().factor(2)
+    method, factor, design = sl.Lime(kernel=lambda d: (d < 20) * 1.0), sl.Neighbourhood().factor(2), DESIGNS["iid"]
     draws = GroupedDraws(z, is_shared=True)
-    state = method.start(1, 4, factor, is_shared=True)
+    state = method.start(Setup(1, 4, factor, design, looks=(200,), is_shared=True))
     method.update(state, slice(0, 1), slice(0, 4), Batch(draws, z.sum(axis=3)))
     method.update_shared(state, slice(0, 4), draws)
     with pytest.raises(errors.TooFewDraws, match="3 without any one group"):
-        method.finish(state, np.full(4, 50.0), factor)
+        method.finish(state, Drawn(200, np.full(4, 50.0), factor, design, miss=0.05, targets=1))
 
 
 @pytest.mark.parametrize(

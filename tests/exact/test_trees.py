@@ -197,7 +197,8 @@ def test_answers_depend_neither_on_tables_nor_on_threads_nor_on_the_other_rows(f
     rows, std = np.random.default_rng(3).normal(size=(150, 4)), np.full(4, sigma)
     rows[7, 1] = np.nan
     one = smooth(forest, rows, std, threads=1)
-    assert len(forest.plan.table_bunch) == len(forest.plan.roots) + 1 == 2
+    plan = planning.make_plan(forest)
+    assert len(plan.table_bunch) == len(plan.roots) + 1 == 2
     for other in (smooth(forest, rows, std, threads=3), smooth(forest, rows[:30], std)):
         n = len(other.values)
         np.testing.assert_array_equal(one.gradients[:n], other.gradients)
@@ -206,12 +207,11 @@ def test_answers_depend_neither_on_tables_nor_on_threads_nor_on_the_other_rows(f
     np.testing.assert_array_equal(one.gradients[:30], alone)
     for name, most in (("TABLE", 45), ("BUNCH", 1)):
         monkeypatch.setattr(planning, name, most)
-        again = join_trees([], base=0.3, n_features=4)
-        object.__setattr__(again, "__dict__", {**forest.__dict__})
-        again.__dict__.pop("plan")
-        assert len(again.plan.table_bunch) > 2
-        assert name == "TABLE" or (again.plan.roots == 1).all()
-        np.testing.assert_allclose(smooth(again, rows, std).gradients, one.gradients, rtol=0, atol=1e-13 / sigma)
+        again = planning.make_plan(forest)
+        assert len(again.table_bunch) > 2
+        assert name == "TABLE" or (again.roots == 1).all()
+        found = smooth(forest, rows, std, plan=again).gradients
+        np.testing.assert_allclose(found, one.gradients, rtol=0, atol=1e-13 / sigma)
 
 
 def test_rows_that_cannot_be_written_to_and_lists_are_taken(forest):
@@ -256,7 +256,7 @@ def test_radius_counts_the_branches_left_out():
     assert value == pytest.approx(3e-14)
     assert got.values[0, 0] == pytest.approx(value[0] / 2, rel=1e-2)  # as if it were 0.5, the middle of all leaves
     apart = np.abs(got.gradients[0] - gradient)
-    assert (apart[:, 0] > trees.plan.rounding).any()  # is more than is allowed to rounding
+    assert (apart[:, 0] > planning.make_plan(trees).rounding).any()  # is more than is allowed to rounding
     assert (apart <= got.radius[0][:, None]).all()
     assert got.radius.max() < 1e-12
 

@@ -7,7 +7,8 @@ from hypothesis.extra.numpy import arrays
 
 import smoothlime as sl
 from smoothlime import testing as known
-from smoothlime.draws.designs import DESIGNS, Layout
+from smoothlime.draws.blocks import Layout
+from smoothlime.draws.designs import DESIGNS
 from smoothlime.uncertainty.jackknife import pseudo_values, standard_error
 
 DIMENSION = st.integers(1, 5)

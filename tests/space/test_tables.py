@@ -1,6 +1,7 @@
 """Data frames in: names, types and text columns from pandas, polars and pyarrow."""
 
 import warnings
+from datetime import datetime
 
 import numpy as np
 import pandas as pd
@@ -138,6 +139,42 @@ class TestPipelines:
             pairs = set(zip(table["kind"], table["held"], strict=True))
             assert pairs <= {("a", 2**60 + 1), ("b", 2)}  # cells stay with their row
         np.testing.assert_allclose(e.values[:, 0], 1.0)
+
+    @pytest.mark.parametrize(
+        "labels",
+        [
+            ["a", "b", "c", "d"],
+            [2, 0, 1, 3],
+            pd.RangeIndex(4),
+            ["a", 1, None, ("b", 2)],
+            pd.MultiIndex.from_product([["a", "b"], [1, 2]], names=["u", "v"]),
+            pd.date_range("2020", periods=4, name="day"),
+        ],
+        ids=["text", "numbers", "range", "mixed", "pairs", "dates"],
+    )
+    def test_a_frame_of_pandas_keeps_its_labels_objects_and_class(self, labels):
+        class Own(pd.DataFrame):
+            @property
+            def _constructor(self):
+                return Own
+
+        days = np.array([datetime(2020, 1, 1), datetime(2021, 1, 1)], dtype=object)
+        words = np.array(["one", "two"], dtype=object)  # a guess would make dates of the former and text of these
+        gappy = pd.array([1.5, None], dtype="Float64")
+        cells = [days, np.array([1.0, 2.0]), words, gappy]
+        frame = Own({j: pd.Series(each, dtype=each.dtype) for j, each in enumerate(cells)})
+        frame.index = pd.Index([7, 7], name="id")
+        frame.columns = labels
+        table = as_table(frame)
+        free = np.array([1])
+        points = table.coded(table.numbers(), free)[[1, 0, 1]] + [[0.0, 0.5, 0.0, 0.0]]
+        found = table.around(points, free)
+        wanted = frame.iloc[[1, 0, 1]].reset_index(drop=True)
+        wanted.isetitem(1, [2.5, 1.5, 2.5])
+        assert type(found) is Own
+        pd.testing.assert_frame_equal(
+            found, wanted, check_index_type="exact", check_column_type="exact", check_exact=True
+        )
 
     def test_the_rows_themselves_reach_the_model_unchanged(self):
         frame = pl.DataFrame({"a": [0.1, 0.2], "b": ["u", "v"]})

@@ -6,8 +6,10 @@ import pytest
 import smoothlime as sl
 from smoothlime import errors
 from smoothlime import testing as known
+from smoothlime.draws.designs import DESIGNS
 from smoothlime.estimators import Batch, GroupedDraws
 from smoothlime.estimators.certified import CertifiedSmoothGrad
+from smoothlime.estimators.protocol import Drawn, Setup
 from smoothlime.space.neighbourhood import Factor
 
 REPEATS = 500
@@ -187,21 +189,21 @@ def test_promises_that_cannot_be_kept_are_not_made(arguments, kind, message):
 def test_the_pilot_is_in_the_mean_that_is_reported_and_not_in_the_one_that_is_bounded():
     """Gradients of 0.1 in the pilot and 0.26 after it: what is reported lies a quarter of the difference off."""
     factor, method = Factor(1, np.arange(1), np.ones(1)), CertifiedSmoothGrad(gradient_bound=1.0)
-    state = method.start(1, 32, factor, is_shared=True)
+    design = DESIGNS["iid"]
+    state = method.start(Setup(1, 32, factor, design, looks=(256,), is_shared=True))
     for gradient, b in ((0.1, 2), (0.26, 6)):
         draws = GroupedDraws(np.zeros((1, 32, b, 1)), is_shared=True)
         batch = Batch(draws, np.zeros((1, 32, b)), np.full((1, 32, b, 1), gradient))
         method.update(state, slice(0, 1), slice(0, 32), batch)
         if b == 2:
             method.end_pilot(state, 64, 256)
-    estimate = method.finish(state, np.full(32, 8.0), factor)
-    found, radius = method.certify(state, estimate, factor, 256, 0.05)
+    estimate = method.finish(state, Drawn(256, np.full(32, 8.0), factor, design, miss=0.05, targets=1))
     # docs/theory/bounds.md: reach is the bound and the pilot's mean; a pilot without variance asks for the largest λ
     reach, tilt, main, level = 1.1, 0.9, 192, np.log(2 / 0.025)
     psi = np.log(np.exp(tilt) - 2 * tilt) - np.log(1 - tilt)
     bounded = reach * level / (tilt * main) + psi * 0.16**2 / (reach * tilt)
-    assert found.values[0, 0] == pytest.approx(0.22)
-    assert radius[0] == pytest.approx(bounded + 0.16 / 4)
+    assert estimate.values[0, 0] == pytest.approx(0.22)
+    assert estimate.radius[0] == pytest.approx(bounded + 0.16 / 4)
 
 
 def test_least_squares_is_as_sure_as_the_estimate_that_is_bounded_is_near():

@@ -8,7 +8,8 @@ import pytest
 
 import smoothlime as sl
 from smoothlime import testing as known
-from smoothlime.draws.designs import DESIGNS, PARTS, pilot_draws
+from smoothlime.draws.designs import DESIGNS, PARTS
+from smoothlime.draws.keys import pilot_draws
 from smoothlime.draws.long_draws import SHARE, long_draws
 from smoothlime.draws.rotation import (
     DIRECTIONS,
@@ -21,8 +22,8 @@ from smoothlime.draws.rotation import (
     with_steps,
 )
 from smoothlime.estimators.hermite import HermiteBasis
+from smoothlime.estimators.least_squares import PilotResiduals
 from smoothlime.sampling.defaults import choose_method
-from smoothlime.sampling.plan import Plan
 
 V = np.array([0.7, -0.5, 0.3, 0.2])
 X = np.array([0.2, -0.2, 0.2, 0.1])
@@ -301,11 +302,11 @@ class TestLeastSquares:
         weight = np.prod(np.stack(np.meshgrid(*[weights / weights.sum()] * d, indexing="ij")), axis=0).reshape(-1)
         for of_pairs, count in ((False, 3 + 6 + 12 + 6), (True, 3 + 3 + 6 + 1 + 3)):
             curves = HermiteBasis(of_pairs=of_pairs)
-            terms = curves.beside(z)
+            terms = curves.extend(z)
             assert terms.shape[1] == curves.count(d) == count
             np.testing.assert_allclose(weight @ terms, 0, atol=1e-12)
             np.testing.assert_allclose(terms.T @ (weight[:, None] * terms), np.eye(count), atol=1e-11)
-        np.testing.assert_allclose(HermiteBasis(of_pairs=True).beside(-z), -HermiteBasis(of_pairs=True).beside(z))
+        np.testing.assert_allclose(HermiteBasis(of_pairs=True).extend(-z), -HermiteBasis(of_pairs=True).extend(z))
 
     def test_curves_of_pairs_go_along_five_coordinates(self):
         wide = HermiteBasis(of_pairs=True)
@@ -318,7 +319,7 @@ class TestLeastSquares:
         f = known.Sine(V, 0.3)
         e = sl.explain(f.values, X, method=sl.CLime(curves=True), sigma=FULL, n_samples=1_024)
         base, weights = long_draws(DESIGNS["aligned"].stream(4, 0).take(1_024))
-        fit = fitted(HermiteBasis(of_pairs=False).beside(base), f.values(e.perturbations())[:, 0], weights)[:4]
+        fit = fitted(HermiteBasis(of_pairs=False).extend(base), f.values(e.perturbations())[:, 0], weights)[:4]
         turned = Rotation.onto(e.directions).of(fit[None, None])[0, 0]
         np.testing.assert_allclose(e.values[0], np.linalg.solve(e.factor.lower.T, turned), rtol=1e-9)
 
@@ -371,7 +372,7 @@ class TestLeastSquares:
         base, weights = long_draws(DESIGNS["aligned"].stream(d, 0).take(n // 2))
         halves = (values[0::2] - values[1::2]) / 2
         root = np.sqrt(weights)
-        fit = np.linalg.lstsq(root[:, None] * HermiteBasis(of_pairs=True).beside(base), root * halves, rcond=None)[0][
+        fit = np.linalg.lstsq(root[:, None] * HermiteBasis(of_pairs=True).extend(base), root * halves, rcond=None)[0][
             :d
         ]
         turned = Rotation.onto(e.directions).of(fit[None, None])[0, 0]
@@ -432,7 +433,7 @@ class TestLeastSquares:
         f = known.Sine(V, 0.3).values
         e = sl.explain(f, X, method=sl.CLime(curves=True), n_samples=n)
         base, weights = long_draws(DESIGNS["aligned"].stream(4, 0).take(n))
-        fit = fitted(HermiteBasis(of_pairs=False).beside(base)[:, :terms], f(e.perturbations())[:, 0], weights)[:4]
+        fit = fitted(HermiteBasis(of_pairs=False).extend(base)[:, :terms], f(e.perturbations())[:, 0], weights)[:4]
         np.testing.assert_allclose(e.values[0], Rotation.onto(e.directions).of(fit[None, None])[0, 0], rtol=1e-8)
 
     def test_looks_go_from_few_to_all_of_them(self):
@@ -441,7 +442,7 @@ class TestLeastSquares:
         n = int(e.n_samples[0])
         assert n > 1_024
         base, weights = long_draws(DESIGNS["aligned"].stream(4, 0).take(n))
-        fit = fitted(HermiteBasis(of_pairs=False).beside(base), f(e.perturbations())[:, 0], weights)[:4]
+        fit = fitted(HermiteBasis(of_pairs=False).extend(base), f(e.perturbations())[:, 0], weights)[:4]
         np.testing.assert_allclose(0.5 * e.values[0], Rotation.onto(e.directions).of(fit[None, None])[0, 0], rtol=1e-8)
 
     def test_a_cap_below_what_it_needs_is_left_to_differences(self):
@@ -477,7 +478,7 @@ class TestLeastSquares:
         error = np.linalg.norm(e.values - truth, axis=1)
         assert (error <= e.radius).mean() >= 0.97
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("smoothlime.sampling.plan.EVEN_TOGETHER", 0)  # no choice: what is fitted to more features
+            patch.setattr("smoothlime.estimators.clime.EVEN_TOGETHER", 0)  # no choice: what is fitted to more features
             fitted = sl.explain(f.values, rows, n_samples=1_024, draws="independent")
         always = np.linalg.norm(fitted.values - truth, axis=1)
         assert gain * np.sqrt((error**2).mean()) < np.sqrt((always**2).mean())
@@ -535,10 +536,10 @@ class TestLeastSquares:
         u = np.ones(d) / np.sqrt(d)
         settings = {"n_samples": 1_024, "method": sl.CLime(curves=True)}
 
-        def found(function, effective_sample_size=None):
+        def found(function, fewest_effective=None):
             with monkeypatch.context() as patched:
-                if effective_sample_size is not None:
-                    patched.setattr(HermiteBasis, "effective_sample_size", effective_sample_size)
+                if fewest_effective is not None:
+                    patched.setattr(HermiteBasis, "fewest_effective", fewest_effective)
                 return sl.explain(lambda a: function(a @ u), np.zeros(d), **settings).values
 
         for line in (0.0, 1e3):
@@ -556,8 +557,10 @@ class TestLeastSquares:
     @pytest.mark.parametrize("d", [4, 20])
     def test_what_carries_a_model_is_counted_beside_the_pilots_line(self, d, batch_size, monkeypatch):
         seen = []
-        finish = Plan._finish_leading
-        monkeypatch.setattr(Plan, "_finish_leading", lambda *given: seen.append(finish(*given)) or seen[-1])
+        count = PilotResiduals.effective_sample_size
+        monkeypatch.setattr(
+            PilotResiduals, "effective_sample_size", lambda *given: seen.append(count(*given)) or seen[-1]
+        )
         v = np.linspace(0.2, 0.5, d)
         f = lambda a: 40 * (a @ v) + np.exp(a @ v)
         e = sl.explain(f, np.zeros(d), n_samples=1_024, batch_size=batch_size, method=sl.CLime(curves=True))
@@ -567,7 +570,7 @@ class TestLeastSquares:
         left = f(points) - points @ slopes
         left = (left[0::2] - left[1::2]) / 2 if e.design == "aligned-pairs" else left - left.mean()
         left -= left.mean()
-        np.testing.assert_allclose(seen[0].residual_ess, (left**2).sum() ** 2 / (left**4).sum(), rtol=1e-9)
+        np.testing.assert_allclose(seen[0], (left**2).sum() ** 2 / (left**4).sum(), rtol=1e-9)
 
     def test_curves_need_aligned_draws(self):
         with pytest.raises(sl.errors.InvalidArgument, match="Use design='aligned'"):

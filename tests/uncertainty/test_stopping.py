@@ -113,16 +113,19 @@ def test_the_scale_of_differences_is_that_of_the_neighbourhood():
     """Its radii are wider than normal; weights undo that, or the automatic tolerance would be too generous."""
     from smoothlime.draws.designs import DESIGNS
     from smoothlime.estimators import Batch, Differences, GroupedDraws
+    from smoothlime.estimators.protocol import Drawn, Setup
 
+    n, design = 60_000, DESIGNS["differences"]
     for d, function in ((1, known.Linear([2.0])), (3, known.Sine(3 * V, 0.2))):
-        z = DESIGNS["differences"].stream(d, 0).take(60_000)
+        z = design.stream(d, 0).take(n)
         factor = sl.Neighbourhood(1.0).factor(d)
         method = Differences()
-        state = method.start(1, 1, factor, is_shared=True)
+        state = method.start(Setup(1, 1, factor, design, looks=(n,), is_shared=True))
         draws = GroupedDraws(z[None, None], is_shared=True)
         method.update(state, slice(0, 1), slice(0, 1), Batch(draws, function.values(z).reshape(1, 1, -1)))
         method.update_shared(state, slice(0, 1), draws)
-        found = method.finish(state, np.array([60_000.0]), factor).spread[0]
+        drawn = Drawn(n, np.array([float(n)]), factor, design, miss=0.05, targets=1)
+        found = method.finish(state, drawn).spread[0]
         truth = function.values(np.random.default_rng(0).standard_normal((200_000, d))).std()
         assert found == pytest.approx(truth, rel=0.03)
 

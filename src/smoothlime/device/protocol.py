@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from .._core.types import Array, Indices
-from ..draws.designs import Chunk
+from ..draws.blocks import Chunk
 from ..draws.normals import Run
 from ..draws.rotation import Rotation
 from ..models.protocol import GradientBatch

@@ -10,7 +10,7 @@ from functools import cache
 from math import pi
 from typing import Any
 
-from ..draws.designs import Chunk
+from ..draws.blocks import Chunk
 from ..draws.normals import HALF, LAST_SHIFT, MIXES, Run
 from ..models.protocol import is_out_of_memory
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._core.types import Array, Indices, Points
 from .._core.xp import beside
-from ..draws.designs import Chunk
+from ..draws.blocks import Chunk
 from ..draws.normals import Run
 from ..draws.rotation import Rotation
 from .torch_normals import scaled_normals

@@ -14,7 +14,7 @@ import numpy as np
 
 from .._core.types import Array, Indices, Points
 from .._core.xp import beside, merge_groups, on_host, send
-from ..draws.designs import Chunk
+from ..draws.blocks import Chunk
 from ..draws.normals import Run
 from ..draws.rotation import Rotation
 from ..space.neighbourhood import Factor

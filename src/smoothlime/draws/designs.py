@@ -10,30 +10,30 @@ G groups, and groups are what standard errors are made of.
 | antithetic   | 2     | z, −z                                                                        |
 | orthogonal   | 2d    | ±r_j q_j for a random orthonormal basis q and radii r_j ~ χ_d                |
 | sobol        | 1     | one point of one of 8 scrambled Sobol' sequences; each sequence is a group   |
-| aligned      | n/16  | a run of points of one scrambled Sobol' sequence, turned row by row (`alignment`) |
+| aligned      | n/16  | a run of points of one scrambled Sobol' sequence, rotated row by row (`rotation`) |
 | aligned-pairs | n/16 | the same, each point z followed by −z                                          |
 | differences  | 2d    | as orthogonal with r_j ~ χ_{d+2}: not normal, only for the method of the name |
 
-Where C-LIME fits aligned draws, a third of them are made longer, and all are weighed (`radii`).
+Where C-LIME fits aligned draws, a third of them are made longer, and all are weighted (`long_draws`).
 
 The sixteen runs of one sequence are not independent: together they are the better for it. Let V(m) be the variance of
 a mean over m points of the sequence. Under a random shift the variance between runs, divided by their number, estimates
 (V(n/16) − V(n))/15: it is V(n) where points are no better than independent ones, and larger where they are better. So
 errors made of runs are not too small on average, and the estimate has all that one long sequence gives. Where points
-are worse than independent ones errors would be too small: `nets` sees to it that they are not.
+are worse than independent ones errors would be too small: `sobol` sees to it that they are not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from .._core.parallel import in_parts, threads
 from .._core.types import Array
 from ..errors import InvalidArgument
+from .blocks import Layout
+from .keys import Key, Units, mirrored
 from .normals import Run, Sequence, normals
 from .sobol import sobol
 
@@ -51,28 +51,6 @@ FEWEST_BLOCKS = 8
 
 SOBOL_FEATURES = 21_201
 """Dimensions for which direction numbers are tabulated."""
-
-PILOT_PURPOSE, SPARE_PURPOSE = 1_000, 1_001
-"""Far from the purposes that designs number from 0."""
-
-Units = Callable[[int], Array]
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """What fixes a sequence of draws: the seed, and the position of a row that has draws of its own."""
-
-    seed: int
-    row: int | None
-
-    def seed_for(self, purpose: int) -> np.random.SeedSequence:
-        """A seed for one purpose, independent of all others."""
-        key = (0,) if self.row is None else (1, self.row)
-        return np.random.SeedSequence(self.seed, spawn_key=(*key, purpose))
-
-    def generator(self, purpose: int) -> np.random.Generator:
-        """A generator for one purpose."""
-        return np.random.Generator(np.random.PCG64(self.seed_for(purpose)))
 
 
 class Stream:
@@ -93,7 +71,7 @@ class Stream:
         """The next n draws, (n, d)."""
         if not self.is_paired:
             return self._next(n)
-        pairs = _mirror(self._next((n - len(self._second) + 1) // 2))
+        pairs = mirrored(self._next((n - len(self._second) + 1) // 2))
         drawn = np.concatenate([self._second, pairs]) if len(self._second) else pairs
         self._second = drawn[n:]
         return drawn[:n]
@@ -125,70 +103,6 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """How draws are dealt to groups: block i, of `block` draws, goes to group i mod `groups`."""
-
-    block: int
-    groups: int
-    piece: int = 0
-    """Draws that a block may be drawn in pieces of, one or a pair; 0 where it may not"""
-
-    def sizes(self, n: int) -> Array:
-        """Draws of each group among the first n: (g,) for the groups that have had any."""
-        whole, rest = divmod(n // self.block, self.groups)
-        sizes = self.block * (whole + (np.arange(self.groups) < rest)).astype(np.float64)
-        return sizes[sizes > 0]
-
-    def chunks(self, start: int, stop: int, limit: int) -> Iterator[Chunk]:
-        """Cut the draws from start to stop into runs of about `limit`: whole rounds of all groups, or parts of one."""
-        turn = self.block * self.groups
-        while start < stop:
-            offset = start % turn
-            if self.piece and self.block > limit:
-                n = min(self.piece * max(1, limit // self.piece), self.block - start % self.block, stop - start)
-                yield Chunk(n, slice(offset // self.block, offset // self.block + 1), n)
-                start += n
-                continue
-            if offset == 0 and stop - start >= turn and turn <= limit:
-                n = turn * (min(stop - start, limit) // turn)
-                groups = slice(0, self.groups)
-            else:
-                n = self.block * max(1, min(turn - offset, stop - start, limit) // self.block)
-                groups = slice(offset // self.block, (offset + n) // self.block)
-            yield Chunk(n, groups, self.block)
-            start += n
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """A run of consecutive draws: how many, and the groups they belong to."""
-
-    n: int
-    groups: slice
-    block: int
-
-    @property
-    def count(self) -> int:
-        """How many groups."""
-        return self.groups.stop - self.groups.start
-
-    def by_group(self, z: Array) -> Array:
-        """Draws (n, d) in sequence order as (g, b, d), group by group."""
-        by_group: Array = self._rounds(z).transpose(1, 0, 2, 3).reshape(self.count, -1, z.shape[-1])
-        return by_group
-
-    def by_turn(self, z: Any) -> Any:
-        """Draws in sequence order as (rounds, block, g, d), the same draw of each group side by side: a view.
-
-        Of all n draws, or of the first of each pair: blocks are then half as long. An array or a tensor.
-        """
-        return self._rounds(z).swapaxes(1, 2)
-
-    def _rounds(self, z: Any) -> Any:
-        return z.reshape(-1, self.count, self.block * len(z) // self.n, z.shape[-1])
-
-
-@dataclass(frozen=True, slots=True)
 class Design:
     """One way to draw: how its sequence is made, and how its draws depend on each other."""
 
@@ -199,7 +113,7 @@ class Design:
     is_paired: bool = False
     is_net: bool = False
     is_aligned: bool = False
-    """Whether draws are turned towards what a pilot finds, and groups are parts of one sequence"""
+    """Whether draws are rotated towards what a pilot finds, and groups are parts of one sequence"""
     pairs_below: int = FEWEST_BLOCKS
     """Whole blocks below which pairs are dealt to groups instead"""
 
@@ -276,29 +190,6 @@ def _orthogonal(extra_degrees: int) -> Callable[[int, Key], tuple[Units, int]]:
         return draw, d
 
     return units
-
-
-def spare_draws(n: int, d: int, seed: int, row: int | None) -> Array:
-    """n draws that neither a design hands out nor a pilot takes."""
-    return Key(seed, row).generator(SPARE_PURPOSE).standard_normal((n, d))
-
-
-def pilot_draws(n: int, d: int, seed: int, row: int | None) -> Array:
-    """n draws in pairs z, −z, that no design hands out."""
-    return _mirror(Key(seed, row).generator(PILOT_PURPOSE).standard_normal((n // 2, d)))
-
-
-def _mirror(z: Array) -> Array:
-    """z₀, −z₀, z₁, −z₁, ..."""
-    m, d = z.shape
-    both = np.empty((m, 2, d))
-
-    def write(part: slice) -> None:
-        both[part, 0] = z[part]
-        np.negative(z[part], out=both[part, 1])
-
-    in_parts(write, m, min(m, threads(both.size)))
-    return both.reshape(-1, d)
 
 
 DESIGNS = {

@@ -4,7 +4,7 @@ Several sequences are independent of each other, as each is scrambled by itself.
 errors are made of them (see `designs`): they tell its error where any two of its coordinates spread points no worse
 than chance would. A Sobol' sequence does not always: some two of its coordinates fill few of their cells, in all runs
 alike, so that all runs err alike and nobody sees it. Its first seven coordinates do not (`benchmarks/bench_nets.py`),
-but in slices of one of them, across which they are turned (`alignment`).
+but in slices of one of them, across which they are rotated (`rotation`).
 
 So points change places in the others, within blocks that runs are made of: sixteen points at first, later an eighth of
 all before. What each coordinate holds stays the same, in each run and in all of them, and it is as even as it was. What
@@ -19,14 +19,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .._core.types import Array
-
-if TYPE_CHECKING:
-    from .designs import Key, Units
+from .keys import Key, Units
 
 OPENING = 1_024
 """Draws of scrambled sequences that are kept for later calls, where CACHED_FEATURES are not exceeded."""

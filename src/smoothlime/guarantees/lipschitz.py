@@ -32,8 +32,7 @@ from ..errors import InvalidArgument, WrongType
 from ..estimators.certified import standardising_factor
 from ..models import as_model
 from ..models.problem import build_problem
-from ..models.target_check import check_target
-from ..models.targets import implied_range, stretch_of
+from ..models.targets import check_target, implied_range, stretch_of
 from ..result.explanation import Explanation
 from ..space.neighbourhood import Factor, Neighbourhood
 from ..space.tables import as_table

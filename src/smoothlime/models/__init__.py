@@ -2,7 +2,8 @@
 
 from .adapt import as_asked, as_model
 from .evaluation import Evaluation
-from .protocol import Differentiable, Model, from_functions, model_dtype, model_epsilon
+from .function import from_functions
+from .protocol import Differentiable, Model, model_dtype, model_epsilon
 from .targets import Target, resolve_target
 
 __all__ = [

@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 from .._core.validate import as_names, check_choice
 from ..errors import InvalidArgument, WrongType
-from .protocol import FunctionModel, Model, check_output_choice
+from .function import FunctionModel
+from .protocol import Model, is_model
 
 TORCH_MODULE = "torch.nn.modules.module.Module"
 
@@ -56,44 +57,45 @@ def as_model(
     array([[3.],
            [3.]])
     """
-    check_output_choice(output)
+    _check_output_choice(output)
     names = None if feature_names is None else as_names(feature_names, "feature_names")
     called = as_names(outputs, "outputs")
+    kind, name = _kind(obj), type(obj).__name__
     if takes is not None:
         check_choice(takes, "takes", ("array", "table"))
-        if isinstance(obj, Model) or is_torch_module(obj) or _predicts(obj) or not callable(obj):
-            msg = f"takes is for functions; a {type(obj).__name__} is asked in its own way"
+        if kind not in ("function", "class"):
+            msg = f"takes is for functions; a {name} is asked in its own way"
             raise InvalidArgument(msg)
-    if is_torch_module(obj):
+    if kind == "module":
         from .torch import from_torch
 
         return from_torch(
             obj, output=output, feature_names=names, outputs=called, device=device, compiled=compile, autocast=autocast
         )
-    if isinstance(obj, type):
+    if kind == "class":
         msg = f"model is the class {obj.__name__}; give an instance of it, fitted or trained"
         raise WrongType(msg)
-    for name, is_given in (
+    for argument, is_given in (
         ("device", device is not None),
         ("compile", compile is not False),
         ("autocast", autocast is not None),
     ):
         if is_given:
-            msg = f"{name} is for torch modules; a {type(obj).__name__} runs where it runs, as it is"
+            msg = f"{argument} is for torch modules; a {name} runs where it runs, as it is"
             raise InvalidArgument(msg)
-    if isinstance(obj, Model):
+    if kind == "model":
         if names is not None or output is not None or called:
             msg = "obj is a Model already; set its output and names where it is made"
             raise InvalidArgument(msg)
         return obj
-    if _predicts(obj):
+    if kind == "estimator":
         if called:
-            msg = f"outputs is for functions and torch modules; a {type(obj).__name__} names its own"
+            msg = f"outputs is for functions and torch modules; a {name} names its own"
             raise InvalidArgument(msg)
         from .estimator import from_estimator
 
         return from_estimator(obj, output=output or "probability", feature_names=names)
-    if callable(obj):
+    if kind == "function":
         _refuse_labels(obj)
         if output is not None:
             msg = "output is for classifiers and torch modules; a function's outputs are explained as they are"
@@ -101,7 +103,7 @@ def as_model(
         return FunctionModel(obj, called, names, takes or "array")
     msg = (
         f"model must be a torch module, an estimator with predict, or a function of points (n, d);"
-        f" got a {type(obj).__name__}{_way_out(obj)}"
+        f" got a {name}{_way_out(obj)}"
     )
     raise WrongType(msg)
 
@@ -112,11 +114,30 @@ def as_asked(obj: Any, output: str | None) -> Model:
     What a function or a torch module returns is taken as it comes, which is not what `"margin"` asks for; a Model was
     told when it was made.
     """
-    check_output_choice(output)
-    if isinstance(obj, Model) and not is_torch_module(obj):
+    _check_output_choice(output)
+    kind = _kind(obj)
+    if kind == "model" or (kind != "estimator" and output == "probability"):
         return as_model(obj)
-    is_estimator = not is_torch_module(obj) and _predicts(obj)
-    return as_model(obj, output=output if is_estimator or output == "margin" else None)
+    return as_model(obj, output=output)
+
+
+def _kind(obj: Any) -> str:
+    """What is to be made a model: "module", "class", "model", "estimator", "function", or "" for none of these."""
+    if is_torch_module(obj):
+        return "module"
+    if isinstance(obj, type):
+        return "class"
+    if is_model(obj):
+        return "model"
+    if hasattr(obj, "predict") or hasattr(obj, "predict_proba"):
+        return "estimator"
+    return "function" if callable(obj) else ""
+
+
+def _check_output_choice(output: str | None) -> None:
+    if output not in (None, "probability", "margin"):
+        msg = f"output must be 'probability' or 'margin'; got {output!r}"
+        raise InvalidArgument(msg, argument="output")
 
 
 def _refuse_labels(function: Any) -> None:
@@ -137,10 +158,6 @@ def _refuse_labels(function: Any) -> None:
 def _way_out(obj: Any) -> str:
     """What would make a model of it, where that is known."""
     return ", which scores new points if made with novelty=True" * (type(obj).__name__ == "LocalOutlierFactor")
-
-
-def _predicts(obj: Any) -> bool:
-    return hasattr(obj, "predict") or hasattr(obj, "predict_proba")
 
 
 def is_torch_module(obj: Any) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._core.validate import is_iterable
 from ..errors import InvalidArgument, WrongType
-from .probabilities import gives_probabilities
+from .fitted import gives_probabilities, last_part, names_in
 from .protocol import as_columns
 from .targets import Score
 
@@ -73,7 +73,7 @@ class EstimatorModel:
     @property
     def wants_table(self) -> bool:
         """Whether it was fitted on a data frame, and so may look for columns by name."""
-        return _names_in(self.estimator) is not None
+        return names_in(self.estimator) is not None
 
     def values(self, points: Any) -> Any:
         """Outputs at each point, (n, k)."""
@@ -90,7 +90,7 @@ def from_estimator(estimator: Any, *, output: str, feature_names: tuple[str, ...
     _refuse_booster(estimator)
     names = feature_names
     if names is None:
-        names = _names_in(estimator)
+        names = names_in(estimator)
     classes: Any = getattr(estimator, "classes_", None)
     if not is_iterable(classes) or (hasattr(classes, "__len__") and not len(classes)):
         classes = None  # CatBoost's regressors have a list of none
@@ -150,24 +150,13 @@ def _check_offered(estimator: Any, method: str, output: str) -> None:
 
 def _refuse_pairs(estimator: Any, labels: tuple[str, ...]) -> None:
     """Refuse scores of pairs of classes: for three classes there are three pairs, and none is the score of a class."""
-    part = _last_part(estimator)
+    part = last_part(estimator)
     if getattr(part, "decision_function_shape", None) == "ovo" and len(labels) > 2:
         msg = (
             f"the scores of this {type(part).__name__} belong to pairs of classes, not to classes;"
             " set decision_function_shape='ovr', which needs no new fit"
         )
         raise InvalidArgument(msg)
-
-
-def _last_part(estimator: Any) -> Any:
-    """What decides in the end: within a search, behind the steps of a pipeline or above what is stacked."""
-    steps = getattr(estimator, "steps", None)
-    inside = (
-        getattr(estimator, "best_estimator_", None),
-        getattr(estimator, "final_estimator_", None),
-        steps[-1][1] if isinstance(steps, list) and steps and isinstance(steps[-1], tuple) else None,
-    )
-    return next((_last_part(each) for each in inside if each is not None and each is not estimator), estimator)
 
 
 def _refuse_booster(estimator: Any) -> None:
@@ -184,12 +173,3 @@ def _raw_score_switch(estimator: Any) -> str:
     """The keyword of `predict` by which boosting libraries return raw scores."""
     known = {"XGBModel": "output_margin", "LGBMModel": "raw_score"}
     return next((known[cls.__name__] for cls in type(estimator).__mro__ if cls.__name__ in known), "")
-
-
-def _names_in(estimator: Any) -> tuple[str, ...] | None:
-    """Columns of the data frame it was fitted on, if it was; some raise errors of their own where they were not."""
-    try:
-        names = getattr(estimator, "feature_names_in_", None)
-    except Exception:  # a property of somebody else's class
-        return None
-    return None if names is None else tuple(str(each) for each in names)

@@ -1,4 +1,4 @@
-"""The subject of an explanation: a model, rows and a neighbourhood that fit together, whatever they came as."""
+"""What is explained: a model, rows and a neighbourhood, checked against each other and in one form."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from ..errors import CategoriesPerturbed, InvalidArgument, LostPrecision, WrongT
 from ..space.neighbourhood import Factor, Neighbourhood
 from ..space.tables import Table, agreed_columns, as_table, check_numbered
 from . import Model, as_asked
-from .categories import categorical_features
 from .estimator import EstimatorModel
+from .fitted import categorical_features
+from .function import FunctionModel
 from .on_tables import TableModel
-from .protocol import FunctionModel, model_epsilon
+from .protocol import model_epsilon
 
 BLURRED = 1e-3
 """Spacing of a model's numbers, in neighbourhood standard deviations, from which on slopes lose digits."""
@@ -68,26 +69,26 @@ def build_problem(
 ) -> Problem:
     """Adapt the model, read the rows, settle names and neighbourhood; rows may have gaps: see `Problem.check_rows`."""
     table, x = _read(X)
+    d = x.shape[1]
     adapted = as_asked(model, output)
-    if table is not None and isinstance(adapted, FunctionModel) and not isinstance(model, Model):
+    if table is not None and isinstance(adapted, FunctionModel) and adapted is not model:
         adapted = adapted.for_rows_of_a_table()
     data = as_table(background, "background")
     columns = _columns_of(sigma) if data is None else data.names
-    given = _given_names(getattr(adapted, "feature_names", None), table, columns, x.shape[1])
-    names = check_names(given, x.shape[1])
-    neighbourhood = choose_neighbourhood(sigma, background, given, x.shape[1])
+    given = _given_names(getattr(adapted, "feature_names", None), table, columns, d)
+    names = check_names(given, d)
+    neighbourhood = choose_neighbourhood(sigma, background if data is None else data, given, d)
     if table is not None:
         neighbourhood = neighbourhood.holding(table.not_numeric, names)
-    factor = neighbourhood.factor(x.shape[1], names)
-    if table is None or not (table.not_numeric or getattr(adapted, "wants_table", False)):
-        if table is None and getattr(adapted, "takes", "") == "table":
-            msg = f"the model takes tables, but X is a {type(X).__name__}; give the rows as a data frame"
-            raise WrongType(msg)
-        return Problem(
-            adapted, x, x, names, neighbourhood, factor, table.backend if table else "", type(model).__name__
-        )
-    seen = TableModel.around(adapted, table, factor.free)
-    return Problem(seen, table.coded(factor.free), x, names, neighbourhood, factor, table.backend, type(model).__name__)
+    factor = neighbourhood.factor(d, names)
+    if table is None and getattr(adapted, "takes", "") == "table":
+        msg = f"the model takes tables, but X is a {type(X).__name__}; give the rows as a data frame"
+        raise WrongType(msg)
+    rows = x
+    if table is not None and (table.not_numeric or getattr(adapted, "wants_table", False)):
+        adapted, rows = TableModel.around(adapted, table, factor.free), table.coded(x, factor.free)
+    backend = "" if table is None else table.backend
+    return Problem(adapted, rows, x, names, neighbourhood, factor, backend, type(model).__name__)
 
 
 def _read(X: Any) -> tuple[Table | None, Array]:
@@ -143,7 +144,10 @@ def _check_spacing(problem: Problem) -> None:
 
 
 def choose_neighbourhood(sigma: Any, background: Any, names: tuple[str, ...] | None, d: int) -> Neighbourhood:
-    """The neighbourhood given, or sigma in units of one or of the background's columns: by name where rows have any."""
+    """The neighbourhood given, or sigma in units of one or of the columns of a background.
+
+    The background is a `Table`, whose columns are found by name where the rows have names, an array, or None.
+    """
     if isinstance(sigma, Neighbourhood):
         if background is not None:
             msg = "give background or a Neighbourhood as sigma, not both; Neighbourhood.from_data(background) makes one"
@@ -153,14 +157,16 @@ def choose_neighbourhood(sigma: Any, background: Any, names: tuple[str, ...] | N
         check_numbered(sigma, "sigma", names)
     if background is None:
         return Neighbourhood(sigma)
-    table = as_table(background, "background")
-    if table is not None and names is not None:
-        missing = [name for name in names if name not in table.names]
+    if not isinstance(background, Table):
+        rows, columns = check_rows(background, "background", finite=False), None
+    else:
+        columns = background.names if names is None else names
+        missing = [name for name in columns if name not in background.names]
         if missing:
-            msg = f"background has no column {missing[0]!r}; its columns are {', '.join(map(repr, table.names))}"
+            msg = f"background has no column {missing[0]!r}; its columns are {', '.join(map(repr, background.names))}"
             raise InvalidArgument(msg, argument="background")
-        background = table.select(names).frame.to_native()
-    found = Neighbourhood._from_data(background, sigma, called="background")
+        rows = background.numbers(columns)
+    found = Neighbourhood._from_rows(rows, columns, sigma, called="background")
     if len(found.scale) != d:
         msg = f"background has {len(found.scale)} columns but the rows have {d} features"
         raise InvalidArgument(msg, argument="background")

@@ -103,6 +103,20 @@ def resolve_target(target: Any, names: tuple[str, ...], r: int, predictions: Cal
     return Target(np.broadcast_to(weights, (r, 1, k)), (names[j],), ((names[j],),) * r)
 
 
+def check_target(target: Any, model: Any) -> None:
+    """Refuse what is known to be no target of a model, before the model is asked for anything.
+
+    A model that names no outputs calls a single one 'output' and several by their positions; without a model any name
+    may be meant. Without a target any single output is.
+    """
+    if target is None:
+        return
+    names = output_names(model.outputs, len(model.outputs)) if getattr(model, "outputs", ()) else ()
+    if not names:
+        target, names = _stand_in(target, any_name=model is None)
+    resolve_target(target, names, 1, lambda: np.zeros((1, len(names))))
+
+
 def _range_of(target: Any, known: tuple[float, float]) -> tuple[float, float]:
     """Range of what `target` asks for, when every output lies in `known`: contrasts stretch it."""
     weights = [float(each) for each in target.values()] if isinstance(target, Mapping) else [1.0]
@@ -171,6 +185,36 @@ def _position(target: Any, names: tuple[str, ...]) -> int:
         msg = f"target {target!r} is out of range; positions go from 0 to {len(names) - 1} ({_listed(names)})"
         raise InvalidArgument(msg, argument="target")
     return j
+
+
+def _stand_in(target: Any, *, any_name: bool) -> tuple[Any, tuple[str, ...]]:
+    """The target by names alone, and names that a model may have."""
+    if isinstance(target, Mapping):
+        target = {_by_name(key): weight for key, weight in target.items()}
+        keys = list(target)
+    else:
+        target = _by_name(target)
+        keys = [target]
+    for key in keys:
+        _check_possible(key, any_name=any_name)
+    texts = [key for key in keys if isinstance(key, str) and (any_name or key.isdecimal())]
+    return target, tuple(dict.fromkeys(["output", "0", *(key for key in texts if key != "predicted")]))
+
+
+def _check_possible(key: Any, *, any_name: bool) -> None:
+    """Refuse what no output without a name can be called; stand-ins would be named otherwise."""
+    if isinstance(key, int | np.integer) and not isinstance(key, bool) and key < 0:
+        msg = f"target {key!r} is out of range; positions begin at 0"
+        raise InvalidArgument(msg, argument="target")
+    if isinstance(key, str) and not (any_name or key.isdecimal() or key in ("output", "predicted")):
+        msg = f"target {key!r} is not an output; the model gives them no names: give a position, such as target=0"
+        raise InvalidArgument(msg, argument="target")
+
+
+def _by_name(key: Any) -> Any:
+    """A position by its name."""
+    is_position = isinstance(key, int | np.integer) and not isinstance(key, bool) and key >= 0
+    return str(int(key)) if is_position else key
 
 
 def _listed(names: tuple[str, ...]) -> str:

@@ -17,7 +17,8 @@ from .._core.progress import Progress
 from .._core.types import Indices
 from ..device import sums_for
 from ..device.protocol import GradientSums
-from ..draws.designs import Chunk, Stream
+from ..draws.blocks import Chunk
+from ..draws.designs import Stream
 from ..draws.normals import Run
 from .evaluate import Objective
 from .host_loop import HostSums, Panel

@@ -14,7 +14,8 @@ import numpy as np
 from .._core.types import Array, Flags, Indices
 from .._core.warn import warn
 from ..device import sums_for
-from ..draws.designs import DESIGNS, pilot_draws
+from ..draws.designs import DESIGNS
+from ..draws.keys import pilot_draws
 from ..errors import JumpsUnseen, ModelError
 from ..estimators import GroupedDraws
 from ..models import Target, model_epsilon

@@ -11,7 +11,9 @@ import numpy as np
 
 from .._core.types import Array, Indices, Points
 from ..device import sums_for
-from ..draws.designs import DESIGNS, Design, Layout, Stream, spare_draws
+from ..draws.blocks import Layout
+from ..draws.designs import DESIGNS, Design, Stream
+from ..draws.keys import spare_draws
 from ..draws.long_draws import SHARE
 from ..draws.rotation import pilot_size
 from ..errors import NoGradients, TooFewDraws
@@ -20,8 +22,7 @@ from ..estimators.protocol import Setup
 from ..models import Evaluation, Target, model_dtype, resolve_target
 from ..models.evaluation import AtRows, automatic_batch_size
 from ..models.problem import Problem
-from ..models.target_check import check_target
-from ..models.targets import implied_range, output_names, stretch_of
+from ..models.targets import check_target, implied_range, output_names, stretch_of
 from ..space.neighbourhood import Factor
 from ..uncertainty.stopping import FIRST_LOOK, Stopping, plan_looks
 from .defaults import certify_method, choose_design, choose_method

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._core.types import Array, Flags, Indices, Points
-from ..draws.designs import Chunk, Stream, pilot_draws, spare_draws
+from ..draws.blocks import Chunk
+from ..draws.designs import Stream
+from ..draws.keys import pilot_draws, spare_draws
 from ..draws.long_draws import long_draws
 from ..draws.rotation import (
     DIRECTIONS,

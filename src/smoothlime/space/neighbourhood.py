@@ -168,18 +168,27 @@ class Neighbourhood:
         >>> Neighbourhood.from_data([[0.0, 5.0], [2.0, 5.0]], sigma=0.5)
         Neighbourhood(sigma=0.5, scale=[1.41421, 1], fixed=(1,))
         """
-        return cls._from_data(X, sigma, full=full, fixed=fixed, called="X")
+        table = as_table(X)
+        if table is None:
+            return cls._from_rows(check_rows(X, finite=False), None, sigma, full=full, fixed=fixed)
+        return cls._from_rows(table.numbers(), table.names, sigma, full=full, fixed=fixed)
 
     @classmethod
-    def _from_data(
-        cls, X: Any, sigma: Any, *, full: bool = False, fixed: Sequence[int | str] = (), called: str
+    def _from_rows(
+        cls,
+        rows: Array,
+        columns: tuple[str, ...] | None,
+        sigma: Any,
+        *,
+        full: bool = False,
+        fixed: Sequence[int | str] = (),
+        called: str = "X",
     ) -> Neighbourhood:
-        table = as_table(X, called)
-        rows = check_rows(X, called, finite=False) if table is None else table.numbers()
+        """The same of rows (n, d) and the names of their columns; `called` is what messages call them."""
         if len(rows) < 2:
             msg = f"{called} must have at least 2 rows to show how features vary; got {len(rows)}"
             raise InvalidArgument(msg, argument=called)
-        names: Sequence[int | str] = range(rows.shape[1]) if table is None else table.names
+        names: Sequence[int | str] = range(rows.shape[1]) if columns is None else columns
         if np.isinf(rows).any():
             row, feature = np.argwhere(np.isinf(rows))[0]
             msg = f"{called} must be finite; got {rows[row, feature]} at row {row}, feature {names[int(feature)]!r}"
@@ -187,7 +196,6 @@ class Neighbourhood:
         fixed = _several(fixed)
         std, constant = _spread(rows)
         held = [*fixed, *(names[j] for j in map(int, np.flatnonzero(constant)) if not {j, names[j]} & set(fixed))]
-        columns = None if table is None else table.names
         if not full:
             return cls(sigma, scale=std, fixed=held, columns=columns)
         varying = ~constant & ~np.array([bool({j, names[j]} & set(fixed)) for j in range(len(names))])

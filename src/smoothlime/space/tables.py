@@ -20,12 +20,13 @@ from ..errors import InvalidArgument, WrongType
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """A data frame: its column names in order, and which of its columns hold numbers, by dtype alone."""
+    """A data frame with the names and types of its columns, read once."""
 
     frame: Any
     """As narwhals sees it"""
     names: tuple[str, ...]
-    is_numeric: Flags
+    dtypes: tuple[Any, ...]
+    """Of narwhals"""
 
     def __len__(self) -> int:
         """Count of rows."""
@@ -37,67 +38,80 @@ class Table:
         return str(self.frame.implementation.value)
 
     @property
+    def is_numeric(self) -> Flags:
+        """(d,) which columns hold numbers, by their type alone."""
+        return np.array([dtype.is_numeric() for dtype in self.dtypes], dtype=np.bool_)
+
+    @property
     def not_numeric(self) -> tuple[str, ...]:
         """Names of the columns that hold something else than numbers."""
-        return tuple(name for name, is_number in zip(self.names, self.is_numeric, strict=True) if not is_number)
+        return tuple(name for name, dtype in zip(self.names, self.dtypes, strict=True) if not dtype.is_numeric())
 
     @property
     def is_of_objects(self) -> bool:
         """Whether no column has a type that says what it holds, as where rows of a mixed table were taken apart."""
-        return all(str(dtype) == "Object" for dtype in self.frame.schema.dtypes())
+        return all(str(dtype) == "Object" for dtype in self.dtypes)
 
-    def numbers(self) -> Array:
-        """The cells as float64 (r, d); NaN for what is missing or is no number."""
+    def numbers(self, names: Sequence[str] | None = None) -> Array:
+        """The cells of all columns, or of those named, as float64 (r, d); NaN for what is missing or is no number."""
         import narwhals as nw
 
-        cells = np.full((len(self), len(self.names)), np.nan)
-        for j in np.flatnonzero(self.is_numeric):
-            cells[:, j] = self._column(int(j)).cast(nw.Float64).to_numpy()
+        kept = range(len(self.names)) if names is None else [self.names.index(name) for name in names]
+        numeric = {i: j for i, j in enumerate(kept) if self.dtypes[j].is_numeric()}
+        cells = np.full((len(self), len(kept)), np.nan)
+        if self.backend == "pandas":
+            native = self.frame.to_native().take(list(numeric.values()), axis=1)
+            cells[:, list(numeric)] = native.to_numpy(np.float64, na_value=np.nan)
+            return cells
+        for i, j in numeric.items():
+            cells[:, i] = self.frame[:, j].cast(nw.Float64).to_numpy()
         return cells
 
-    def select(self, names: tuple[str, ...]) -> Table:
-        """Some of the columns, in the order given."""
-        kept = [self.names.index(name) for name in names]
-        frame = self.frame[:, kept]  # by position: names that are no text select nothing
-        return Table(frame, names, self.is_numeric[kept])
-
-    def coded(self, free: Indices) -> Array:
+    def coded(self, numbers: Array, free: Indices) -> Array:
         """Rows (r, d) to perturb: numbers in the free columns, and in all others the position of the row."""
         rows = np.tile(np.arange(float(len(self)))[:, None], len(self.names))
-        rows[:, free] = self.numbers()[:, free]
+        rows[:, free] = numbers[:, free]
         return rows
 
     def around(self, points: Points, free: Indices) -> Any:
         """A frame like this one for coded points (n, d): floats in the free columns, in all others the row's cells."""
         import narwhals as nw
 
-        held = np.setdiff1d(np.arange(len(self.names)), free)
+        held = np.delete(np.arange(len(self.names)), free)
         rows = points[:, held[0]].astype(np.intp) if len(held) else np.zeros(len(points), dtype=np.intp)
-        frame = nw.maybe_reset_index(self.frame[rows])
-        moved = frame.with_columns(*(self._moved(int(j), points[:, j]) for j in free)).to_native()
-        return _noted_as_floats(moved, [self.names[j] for j in free]) if self.backend == "pyarrow" else moved
+        if self.backend == "pandas":
+            return self._around_in_pandas(points, free, held, rows)
+        names, backend = self.frame.columns, self.frame.implementation
+        moved = []
+        for j in free:
+            cells = nw.new_series(names[j], np.ascontiguousarray(points[:, j]), nw.Float64(), backend=backend)
+            moved.append(cells.cast(self.dtypes[j]) if self.dtypes[j].is_float() else cells)
+        frame = nw.maybe_reset_index(self.frame[rows]).with_columns(*moved).to_native()
+        return _noted_as_floats(frame, [self.names[j] for j in free]) if self.backend == "pyarrow" else frame
 
-    def _moved(self, j: int, cells: Any) -> Any:
-        """Cells for column j, in its own type if that is one for floats."""
-        import narwhals as nw
+    def _around_in_pandas(self, points: Points, free: Indices, held: Indices, rows: Indices) -> Any:
+        """The same without narwhals, which takes up to a hundred times as long where columns are many."""
+        import pandas as pd
 
-        column = self._column(j)
-        backend = column.implementation
-        moved = nw.new_series(column.name, np.ascontiguousarray(cells), nw.Float64(), backend=backend)
-        if not column.dtype.is_float():
-            return moved
-        if backend.is_pandas():  # it has several types for floats that differ only in how they store gaps
-            return nw.from_native(moved.to_native().astype(column.to_native().dtype), series_only=True)
-        return moved.cast(column.dtype)
+        native = self.frame.to_native()
+        kept = native.take(held, axis=1).take(rows)
+        kept.index = pd.RangeIndex(len(rows))
+        # columns that stay are Series: of bare objects pandas would guess a type
+        columns: dict[int, Any] = dict(zip(held, (column for _, column in kept.items()), strict=True))
+        dtypes = list(native.dtypes)
+        for j in free:
+            dtype = dtypes[j] if self.dtypes[j].is_float() else np.dtype(np.float64)
+            is_own = isinstance(dtype, np.dtype)  # pandas has types of its own for floats with gaps
+            columns[j] = points[:, j].astype(dtype) if is_own else pd.array(points[:, j], dtype=dtype)
+        frame = native._constructor({j: columns[j] for j in range(len(self.names))})
+        frame.columns = native.columns
+        return frame
 
     def spacing(self, free: Indices) -> Array:
         """(f,) relative spacing of the numbers that `around` puts into the free columns."""
         narrow = {"Float32": np.finfo(np.float32).eps, "Float16": np.finfo(np.float16).eps}
-        found = [narrow.get(str(self._column(int(j)).dtype), np.finfo(np.float64).eps) for j in free]
+        found = [narrow.get(str(self.dtypes[j]), np.finfo(np.float64).eps) for j in free]
         return np.array(found, dtype=np.float64)
-
-    def _column(self, j: int) -> Any:
-        return self.frame[:, j]
 
 
 def as_table(X: Any, name: str = "X") -> Table | None:
@@ -136,8 +150,9 @@ def as_table(X: Any, name: str = "X") -> Table | None:
     if not (len(frame) and names):
         msg = f"{name} is empty: it has shape {frame.shape}; give at least one row and one column"
         raise InvalidArgument(msg)
-    frame = _dense(frame)
-    return Table(frame, names, np.array([dtype.is_numeric() for dtype in frame.schema.dtypes()], dtype=np.bool_))
+    schema = frame.schema
+    dense = _dense(frame, schema)
+    return Table(dense, names, tuple((schema if dense is frame else dense.schema).dtypes()))
 
 
 def agreed_columns(columns: Sequence[str] | None, given: dict[str, Any]) -> tuple[str, ...] | None:
@@ -202,11 +217,11 @@ def _numbered(d: int) -> tuple[str, ...]:
     return tuple(map(str, range(d)))
 
 
-def _dense(frame: Any) -> Any:
+def _dense(frame: Any, schema: Any) -> Any:
     """The frame with sparse columns of pandas in full, its decimals as floats: narwhals takes neither for numbers."""
     import narwhals as nw
 
-    unknown = [name for name, dtype in frame.schema.items() if dtype in (nw.Unknown, nw.Object)]
+    unknown = [name for name, dtype in schema.items() if dtype in (nw.Unknown, nw.Object)]
     if not (unknown and frame.implementation.is_pandas()):
         return frame
     native = frame.to_native()

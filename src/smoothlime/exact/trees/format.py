@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ import numpy.typing as npt
 from ..._core.types import Array, Flags
 from ..._core.validate import check_rows
 from ...errors import InvalidArgument
-from .plan import Plan, make_plan
 
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
@@ -92,22 +90,19 @@ class TreeEnsemble:
         of_each_output = self.n_trees if self.value.shape[1] == self.k else self.n_trees // self.k
         return 1.0 / max(of_each_output, 1) if self.averaged else 1.0
 
-    @cached_property
+    @property
     def is_categorical(self) -> Flags:
         """(nodes,) which nodes split on categories."""
         if not len(self.category_first):
             return np.zeros(len(self.feature), dtype=bool)
         return np.diff(self.category_first) > 0
 
-    @cached_property
+    @property
     def categorical_features(self) -> tuple[int, ...]:
         """Features that some node splits by category; they cannot be perturbed."""
+        if not len(self.category):
+            return ()
         return tuple(int(each) for each in np.unique(self.feature[self.is_categorical]))
-
-    @cached_property
-    def plan(self) -> Plan:
-        """The same trees in the order and with the tables that `smoothing` walks through."""
-        return make_plan(self)
 
     def predict(self, X: Any) -> Array:
         """Outputs of the ensemble itself at rows (n, d), as (n, k); NaN is missing."""
@@ -115,33 +110,25 @@ class TreeEnsemble:
         if rows.shape[1] != self.n_features:
             msg = f"X has {rows.shape[1]} features but the trees were fitted with {self.n_features}"
             raise InvalidArgument(msg)
+        from .kernel import add_leaves
+
         out = np.zeros((len(rows), self.k))
         size = max(1, BLOCK // max(self.n_trees, 1))
         for start in range(0, len(rows) if self.n_trees else 0, size):
-            leaves = self.apply(rows[start : start + size])
-            part = out[start : start + size]
-            for tree in range(self.n_trees):  # in the library's order, so that sums round alike
-                if self.value.shape[1] == 1:
-                    part[:, self.target[tree]] += self.value[leaves[:, tree], 0]
-                else:
-                    part += self.value[leaves[:, tree]]
+            part = slice(start, start + size)
+            add_leaves(self.apply(rows[part]), self.value, self.target, out[part])
         return out * self.scale + self.base
 
     def apply(self, rows: Array) -> Ints:
         """The leaf that each row reaches in each tree, (n, trees)."""
-        at = np.tile(self.roots, (len(rows), 1))
-        row = np.broadcast_to(np.arange(len(rows))[:, None], at.shape)
-        moving = self.feature[at] >= 0
-        while moving.any():
-            here, x = at[moving], rows[row[moving], self.feature[at[moving]]]
-            goes_left = x <= self.threshold[here]
-            if len(self.category):
-                by_category = self.is_categorical[here]
-                goes_left[by_category] = self._listed(here[by_category], x[by_category])
-            goes_left = np.where(np.isnan(x), self.nan_left[here], goes_left)
-            at[moving] = np.where(goes_left, self.left[here], self.right[here])
-            moving = self.feature[at] >= 0
-        return at
+        from .kernel import find_leaves  # numba, and only where it is needed
+
+        leaves = np.empty((len(rows), self.n_trees), dtype=np.int32)
+        find_leaves(
+            np.require(rows, requirements=("C", "W")), self.feature, self.threshold, self.left, self.right,
+            self.nan_left, self.roots, self.category_first, self.category, leaves,
+        )  # fmt: skip
+        return leaves
 
     def with_missing(self, rows: Array, where: Flags | None = None) -> Array:
         """The rows with NaN where 0 counts as missing, in the features of `where` (all, if not given)."""
@@ -149,24 +136,6 @@ class TreeEnsemble:
             return rows
         asked = self.zero_is_missing if where is None else self.zero_is_missing & where
         return np.where(asked & (np.abs(rows) <= CLOSE_TO_ZERO), np.nan, rows)
-
-    @cached_property
-    def _pairs(self) -> tuple[Longs, int, int]:
-        """Node and category in one number each, in order; the least category, and how many numbers a node takes."""
-        node = np.repeat(np.arange(len(self.feature)), np.diff(self.category_first))
-        known = self.category != NO_CATEGORY
-        low = int(self.category[known].min(initial=0))
-        span = int(self.category[known].max(initial=0)) - low + 1
-        return np.sort(node[known] * span + self.category[known] - low), low, span
-
-    def _listed(self, node: Any, x: Array) -> Flags:
-        """Whether each x is a category that its node lists."""
-        pairs, low, span = self._pairs
-        whole = np.trunc(x) - low
-        is_known = (whole >= 0) & (whole < span)  # False for NaN
-        asked = node.astype(np.int64) * span + np.where(is_known, whole, 0).astype(np.int64)
-        at = np.minimum(np.searchsorted(pairs, asked), max(len(pairs) - 1, 0))
-        return is_known & (pairs[at] == asked if len(pairs) else False)
 
 
 def as_threshold(t: Any, *, single: bool, strict: bool) -> Array:

@@ -29,6 +29,9 @@ STEPS = 32
 
 DEGREE = 7
 
+EXACT = 2.0**53
+"""Up to which float64 holds every integer."""
+
 NEGLIGIBLE = 5e-16
 """Branches that are reached less often are left out, and counted in `lost`. Not less than 2.2e-16: where all goes left,
 rounding may leave so much of it for the right, whose interval is empty."""
@@ -60,6 +63,45 @@ def bell_table() -> Any:
         table[1:-1, n] = (-1) ** (n - 1) * hermite * factor
         hermite, before = z * hermite - (n - 1) * before, hermite
     return table.ravel()
+
+
+@numba.njit(**SETTINGS)
+def is_listed(x, category, start, stop):
+    """Whether x, without its fraction, is among category[start:stop]; no NaN is, and nothing beyond exact integers."""
+    if abs(x) < EXACT:
+        for i in range(start, stop):
+            if category[i] == int(x):
+                return True
+    return False
+
+
+@numba.njit(**SETTINGS)
+def find_leaves(rows, feature, threshold, left, right, nan_left, roots, category_first, category, leaves):
+    """The leaf that each row reaches in each tree, into leaves (n, trees)."""
+    by_category = category.shape[0] > 0
+    for tree in range(roots.shape[0]):
+        for row in range(rows.shape[0]):
+            i = np.uint64(roots[tree])
+            while feature[i] >= 0:
+                x, if_left, if_right = rows[row, np.uint64(feature[i])], left[i], right[i]
+                goes_left = x <= threshold[i]
+                if np.isnan(x):
+                    goes_left = nan_left[i]
+                elif by_category and category_first[i + ONE] > category_first[i]:
+                    goes_left = is_listed(x, category, category_first[i], category_first[i + ONE])
+                i = np.uint64(if_left if goes_left else if_right)  # no branch, which would be guessed badly
+            leaves[row, tree] = i
+
+
+@numba.njit(**SETTINGS)
+def add_leaves(leaves, value, target, out):
+    """Adds what the leaves (n, trees) hold to out (n, k), in the library's order of trees, so that sums round alike."""
+    width = value.shape[1]
+    for row in range(leaves.shape[0]):
+        for tree in range(leaves.shape[1]):
+            first = target[tree] if width == 1 else 0
+            for o in range(width):
+                out[row, first + o] += value[leaves[row, tree], o]
 
 
 @numba.njit(**SETTINGS)
@@ -107,12 +149,8 @@ def fill_table(table, row, inverse, c, table_first, feature_first, threshold,
             for e in range(begin, end):
                 table[first + e] = 1.0 if row[j] <= threshold[e] else 0.0
     for e in range(choice_first[c], choice_first[c + 1]):
-        at, x, found = size + 2 + e - choice_first[c], row[choice_feature[e]], 0.0
-        if np.isfinite(x):
-            for i in range(choice_start[e], choice_stop[e]):
-                if category[i] == int(x):
-                    found = 1.0
-        table[at] = found
+        listed = is_listed(row[choice_feature[e]], category, choice_start[e], choice_stop[e])
+        table[size + 2 + e - choice_first[c]] = 1.0 if listed else 0.0
 
 
 @numba.njit(**SETTINGS)

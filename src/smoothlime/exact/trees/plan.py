@@ -11,15 +11,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..._core.types import Array
+from .format import Ints, Longs, TreeEnsemble
 from .rounding import rounding_bound
-
-if TYPE_CHECKING:
-    from .format import Ints, Longs, TreeEnsemble
 
 TABLE = 4096
 """Thresholds in one table, unless a single tree has more: 64 KiB of Φ and φ."""
@@ -66,7 +64,8 @@ def make_plan(trees: TreeEnsemble) -> Plan:
     """The plan of an ensemble; takes about as long as smoothing a few rows."""
     from .kernel import NODE, group_trees, order_nodes  # numba, and only where it is needed
 
-    numeric = (trees.feature >= 0) & ~trees.is_categorical
+    is_categorical = trees.is_categorical
+    numeric = (trees.feature >= 0) & ~is_categorical
     finite = numeric & np.isfinite(trees.threshold)
     rank = np.full(len(trees.feature), -1, dtype=np.int64)  # by (feature, threshold), equal ones alike
     thresholds, features = np.zeros(0), np.zeros(0, dtype=np.int64)
@@ -93,7 +92,7 @@ def make_plan(trees: TreeEnsemble) -> Plan:
         place[inside] = np.where(
             t == -np.inf, 0, np.where(t == np.inf, last[c], np.searchsorted(ids, rank[inside]) + 1)
         )
-        choice = inside[trees.is_categorical[inside]]
+        choice = inside[is_categorical[inside]]
         place[choice] = last[c] + 1 + np.arange(len(choice))
         parts.append(thresholds[ids])
         choices.append(choice)

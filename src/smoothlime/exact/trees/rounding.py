@@ -20,14 +20,10 @@ So the bound grows with the number of splits on j, of other splits (less), and o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ..._core.types import Array
-
-if TYPE_CHECKING:
-    from .format import Ints, Longs, TreeEnsemble
+from .format import Ints, Longs, TreeEnsemble
 
 UNIT = 2.0**-53
 

@@ -30,6 +30,7 @@ from ..._core.types import Array
 from ..._core.validate import as_float_array, check_rows
 from ...errors import InvalidArgument, NoClosedForm
 from .format import TreeEnsemble
+from .plan import Plan, make_plan
 
 BLOCK = 64
 """Rows that one thread takes at a time."""
@@ -44,7 +45,15 @@ class Smoothed:
     radius: Array  # (r, d): what no gradient is off by, in any output
 
 
-def smooth(trees: TreeEnsemble, X: Any, std: Any, *, weights: Any = None, threads: int | None = None) -> Smoothed:
+def smooth(
+    trees: TreeEnsemble,
+    X: Any,
+    std: Any,
+    *,
+    weights: Any = None,
+    plan: Plan | None = None,
+    threads: int | None = None,
+) -> Smoothed:
     """Mean of the trees over N(x, diag(std²)) and its gradient in x, for every row.
 
     Parameters
@@ -55,6 +64,8 @@ def smooth(trees: TreeEnsemble, X: Any, std: Any, *, weights: Any = None, thread
         (d,); 0 for a feature that is fixed, whose own value decides its splits.
     weights
         (r, k) or (k,): explain the sum of outputs with these weights, in one pass, instead of each output.
+    plan
+        What `make_plan` made of the trees, where it is at hand.
     threads
         At most so many at once; None for as many as there are processors.
 
@@ -73,10 +84,13 @@ def smooth(trees: TreeEnsemble, X: Any, std: Any, *, weights: Any = None, thread
     values, gradients, lost = np.zeros((len(rows), k)), np.zeros((len(rows), k * rows.shape[1])), np.zeros(len(rows))
     from .kernel import smooth_rows  # numba, and only where it is needed
 
+    plan = make_plan(trees) if plan is None else plan
+    arrays = plan.arrays
+
     def work(start: int) -> None:
         part = slice(start, start + BLOCK)
         some = np.zeros((0, 0)) if mixed is None else mixed[part]
-        smooth_rows(rows[part], inverse, some, *trees.plan.arrays, _bell(), values[part], gradients[part], lost[part])
+        smooth_rows(rows[part], inverse, some, *arrays, _bell(), values[part], gradients[part], lost[part])
 
     starts = range(0, len(rows) if trees.n_trees else 0, BLOCK)
     most = min(len(starts), threads if threads is not None else _processors())
@@ -88,22 +102,22 @@ def smooth(trees: TreeEnsemble, X: Any, std: Any, *, weights: Any = None, thread
     else:
         for start in starts:
             work(start)
-    return _finished(trees, mixed, values, gradients, lost, inverse)
+    return _finished(trees, plan, mixed, values, gradients, lost, inverse)
 
 
 def _finished(
-    trees: TreeEnsemble, mixed: Array | None, values: Array, gradients: Array, lost: Array, inverse: Array
+    trees: TreeEnsemble, plan: Plan, mixed: Array | None, values: Array, gradients: Array, lost: Array, inverse: Array
 ) -> Smoothed:
     """Sums of trees as means where they are, base scores, axes in order, and the bound on the error."""
     r, k = values.shape
     by_feature = mixed is None and trees.value.shape[1] > 1  # how the kernel lays out several outputs of one tree
     shaped = gradients.reshape(r, -1, k) if by_feature else gradients.reshape(r, k, -1).swapaxes(1, 2)
-    constant = trees.base + trees.scale * trees.plan.middle
+    constant = trees.base + trees.scale * plan.middle
     base = constant[None, :] if mixed is None else (mixed @ constant)[:, None]
     size = np.ones(r) if mixed is None else np.abs(mixed).sum(axis=1)
     left_out = lost * (size if trees.value.shape[1] > 1 else 1.0)
-    rounding = np.outer(size, trees.plan.rounding)
-    radius = (9 * (left_out + 1e-17 * trees.plan.total * size)[:, None] + rounding) * inverse * trees.scale
+    rounding = np.outer(size, plan.rounding)
+    radius = (9 * (left_out + 1e-17 * plan.total * size)[:, None] + rounding) * inverse * trees.scale
     return Smoothed(values * trees.scale + base, np.ascontiguousarray(shaped * trees.scale), radius)
 
 
