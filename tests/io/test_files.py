@@ -144,7 +144,9 @@ class TestRoundTrip:
         header, _ = contents.pack(explain())
         apart = {"feature_names", "output_name", "neighbourhood", "provenance", "groups", "selected", "directions"}
         assert {each.name for each in dataclasses.fields(sl.Explanation)} == set(contents.ARRAYS) | apart
-        of_groups = {each.name for each in dataclasses.fields(Groups)} - {"pseudovalues"} | {"pseudo"}  # wherever they are
+        of_groups = {each.name for each in dataclasses.fields(Groups)} - {"pseudovalues"} | {
+            "pseudo"
+        }  # wherever they are
         # degrees of freedom are kept once, with the explanation
         assert of_groups == set(contents.GROUP_ARRAYS) | {"row_keys", "freedom"}
         assert {each.name for each in dataclasses.fields(Provenance)} == set(contents.PROVENANCE)

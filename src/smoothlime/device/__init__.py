@@ -13,7 +13,11 @@ from .protocol import GradientSums
 def sums_for(model: Any) -> Callable[..., GradientSums] | None:
     """What makes empty sums of the model's gradients, kept where the model is; None where they are not kept there.
 
-    A model says which file of this room can: `device_sums`.
+    It is called with rows, free features, the number of groups and weights of outputs (r, t, k). A model says which
+    class of this room does it: `device_sums`.
     """
     name = getattr(model, "device_sums", None)
-    return None if name is None else partial(import_module(f".{name}", __name__).empty_sums, model)
+    if name is None:
+        return None
+    file, kind = name.split(".")
+    return partial(getattr(import_module(f".{file}", __name__), kind), model)

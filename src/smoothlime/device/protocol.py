@@ -71,24 +71,9 @@ class Totals:
 class GradientSums(Protocol):
     """Sums for r rows, t targets and g groups, kept where the model is."""
 
-    opened: GradientBatch | None
-    """The first batch, where it is under way"""
-
     @property
     def is_asynchronous(self) -> bool:
         """Whether the model works by itself, so that the next draws can be made meanwhile."""
-        ...
-
-    def aim(self, weights: Array) -> None:
-        """Say what is wanted of the outputs, by weights (r, t, k): nothing can be added up before."""
-        ...
-
-    def open(self, groups: slice, steps: Any) -> int:
-        """Give the model the first batch, around all rows, before anybody aims; this says how many outputs it has."""
-        ...
-
-    def answer(self) -> Any:
-        """Outputs (r, k) at the rows by themselves, on their device: nobody waits for them."""
         ...
 
     def stage(self, shape: tuple[int, ...]) -> Any:

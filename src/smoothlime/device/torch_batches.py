@@ -16,7 +16,6 @@ SPOILT = (
     "the model wrote into its input, and then memory ran out, so the points are lost. Let it work on a copy:"
     " x = x.clone(), or give smaller batches with batch_size="
 )
-UNUSUAL = "the module does something in its first batch that is better looked at point by point"
 
 
 @dataclass(slots=True, eq=False)
@@ -28,8 +27,6 @@ class TorchBatch:
     points: Any
     steps: Any
     """(1 or r, b, g, f) before they were turned, where products with them are wanted"""
-    _begun: tuple[Any, Any] | None = None
-    """All points as torch follows them, and the outputs that they lead to"""
     _spoilt: int = 0
     """Points that the module has written into before it was known to"""
 
@@ -37,25 +34,13 @@ class TorchBatch:
         """Count of points."""
         return len(self.points)
 
-    def begin(self) -> int:
-        """Go forward through the module, before anybody says what is wanted of the outputs; how many there are."""
-        leaf, out = self._followed(self.points, len(self))
-        outputs = 1 if out.ndim == 1 else out.shape[1]
-        if out.is_complex() or not outputs or self._spoilt:
-            raise ModelError(UNUSUAL)
-        self._begun = leaf, out
-        return int(outputs)
-
     def ask(self, part: slice) -> tuple[Any, list[Any]]:
         """Outputs (n, k) at some of the points, and their gradients (n, d) for each target."""
         sums, place = self.sums, self.place
         if part.start < self._spoilt:  # memory ran out since
             raise ModelError(SPOILT)
-        is_whole = part.stop - part.start == len(self)
-        points = self.points if is_whole else self.points[part]
-        begun, self._begun = self._begun, None  # not twice: where memory runs out, all is asked anew, part by part
         cotangents = sums.cotangents(place.rows, place.b * place.g, part)
-        leaf, out = begun if begun is not None and is_whole else self._followed(points, part.stop)
+        leaf, out = self._followed(self.points[part], part.stop)
         gradients = sums.model.gradients(leaf, out, cotangents)
         out = sums.model.native(out.detach().clone())  # the next batch, or its answer, may be written over it
         return (out if out.ndim == 2 else out[:, None]), gradients

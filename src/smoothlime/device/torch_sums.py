@@ -38,28 +38,11 @@ WAITING = 2**19
 what waits keeps memory from being used again."""
 
 
-def empty_sums(
-    model: TorchModel,
-    rows: Points,
-    free: Indices,
-    groups: int,
-    weights: Array,
-    *,
-    moments: bool,
-    slopes: bool = False,
-    is_shared: bool = True,
-) -> TorchSums:
-    """Empty sums of gradients around rows (r, d) in the model's type, on its device.
+class TorchSums:
+    """Sums of the gradients of outputs by weights (r, t, k), over groups of draws around rows (r, d).
 
     Perhaps with second moments of gradients, and with products of values and steps, that rows share or not.
     """
-    sums = TorchSums(model, rows, free, groups, moments=moments, slopes=slopes, is_shared=is_shared)
-    sums.aim(weights)
-    return sums
-
-
-class TorchSums:
-    """Sums over groups of draws, for r rows and t targets."""
 
     def __init__(
         self,
@@ -67,6 +50,7 @@ class TorchSums:
         rows: Points,
         free: Indices,
         groups: int,
+        weights: Array,
         *,
         moments: bool,
         slopes: bool = False,
@@ -81,22 +65,16 @@ class TorchSums:
         self.free, self.held = self.points.free, None
         if self.free is not None:
             self.held = self.points.positions(np.setdiff1d(np.arange(rows.shape[1]), free))
-        self._shape = len(rows), groups, len(free)
-        self._has_moments, self._has_slopes = moments, slopes
         self.unseen = self._zeros()  # sums that nobody wants, but must be finite: other outputs, features held fixed
         self.is_begun = np.zeros(len(rows), dtype=np.bool_)
         self.some = np.zeros(len(rows), dtype=np.intp)
         self._ahead: TorchGroupSums | None = None
         self._values: Any = None
         self._checksum: Any = None
-        self.opened: TorchBatch | None = None
         self._cotangents: list[Any] = []
         self._waiting: list[Answer] = []
         self._outputs_waiting = 0
-
-    def aim(self, weights: Array) -> None:
-        """Say what is wanted of the outputs, by weights (r, t, k): nothing can be added up before."""
-        (r, groups, f), t = self._shape, weights.shape[1]
+        r, t, f = len(rows), weights.shape[1], len(free)
         self.weights = beside(self.unseen, np.array(common_rows(weights), dtype=np.float64))
         self.common = list(self.weights[0].to(self.model.device, self.points.native)) if len(self.weights) == 1 else []
         self.columns = [_only(each) if self.common else None for each in weights[0]]
@@ -104,24 +82,12 @@ class TorchSums:
         self.pivot = [self._zeros(r) for _ in range(t)]
         self.value_first, self.value_second = ([self._zeros(r, groups) for _ in range(t)] for _ in range(2))
         self.first = [self._zeros(r, groups, f) for _ in range(t)]
-        self.moments = [self._zeros(2, r, f) for _ in range(t)] if self._has_moments else []
-        self.cross = [self._zeros(r, groups, f) for _ in range(t)] if self._has_slopes else []
-        self.total = self._zeros(1 if self.is_shared else r, groups, f) if self._has_slopes else None
+        self.moments = [self._zeros(2, r, f) for _ in range(t)] if moments else []
+        self.cross = [self._zeros(r, groups, f) for _ in range(t)] if slopes else []
+        self.total = self._zeros(1 if is_shared else r, groups, f) if slopes else None
 
     def _zeros(self, *shape: int) -> Any:
         return self.torch.zeros(shape, dtype=self.torch.float64, device=self.home)
-
-    def open(self, groups: slice, steps: Any) -> int:
-        """Begin with the batch of these steps around all rows; how many outputs there are."""
-        batch = self.batch(slice(0, self._shape[0]), groups, steps)
-        outputs = batch.begin()
-        self.opened = batch
-        return outputs
-
-    def answer(self) -> Any:
-        """Outputs (r, k) at the rows by themselves, on the device."""
-        out = self.model.native(self.model.answer(self.points.rows.clone()))
-        return out[:, None] if out.ndim == 1 else out
 
     @property
     def is_asynchronous(self) -> bool:
@@ -131,7 +97,7 @@ class TorchSums:
     @property
     def keeps_groups(self) -> bool:
         """Whether what groups say stays on the device."""
-        return self.can_draw and not self._has_slopes  # what is made of products is made on the host
+        return self.can_draw and not self.cross  # what is made of products is made on the host
 
     @property
     def can_draw(self) -> bool:
@@ -152,12 +118,12 @@ class TorchSums:
 
     def batch(self, rows: slice, groups: slice, steps: Any, turns: Rotation | None = None) -> TorchBatch:
         """Points around rows, x + step, each perhaps turned, written over those of the batch before."""
-        if isinstance(steps, Halves) and (self._has_slopes or turns is not None):
+        if isinstance(steps, Halves) and (self.cross or turns is not None):
             steps = self.points.paired(steps.firsts)
         points = self.points.around(rows, steps, turns)
         draws = len(points) // (rows.stop - rows.start)
         place = Place(rows, groups, draws // (groups.stop - groups.start))
-        return TorchBatch(self, place, points, steps if self._has_slopes else None)
+        return TorchBatch(self, place, points, steps if self.cross else None)
 
     def cotangents(self, rows: slice, draws: int, part: slice) -> list[Any]:
         """For each target, the weights (n, k) of the outputs at some of the points of rows × draws."""
@@ -212,7 +178,7 @@ class TorchSums:
             self._ahead = TorchGroupSums(self.torch, first)
             mean, pseudovalues = self._ahead.means(sizes, factor, float(t_quantile(len(sizes) - 1.0, 1 - miss / 2)))
             self._values, self._checksum = self._value_sums(slice(None)), self._sum_of_all()
-            if mean.is_cuda and mean.numel() <= WORTH_SENDING and not self._has_moments:  # else errors may be raised
+            if mean.is_cuda and mean.numel() <= WORTH_SENDING and not self.moments:  # else errors may be raised
                 send([self._values, self._checksum, mean, *pseudovalues.wanted])
 
     def totals(self, rows: slice) -> Totals:

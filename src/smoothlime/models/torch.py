@@ -68,8 +68,8 @@ class TorchModel:
     """WRITES once the module was seen to write into its input: only running it can tell"""
 
     is_pure: ClassVar[bool] = True
-    device_sums: ClassVar[str] = "torch_sums"
-    """File of `device` that adds up its gradients where they are"""
+    device_sums: ClassVar[str] = "torch_sums.TorchSums"
+    """What adds up its gradients where they are: file and class of `device`"""
 
     @property
     def output_range(self) -> tuple[float, float] | None:
@@ -131,20 +131,16 @@ class TorchModel:
         """Outputs at each point, (n, k).
 
         A module that writes into its input spoils the points of one call, and is given copies from then on: others have
-        no need to pay for them. Whoever does not ask for f(x) first must see to it that nothing was written.
+        no need to pay for them.
         """
-        return self._columns(self.answer(self._tensor(points)))
-
-    def answer(self, points: Any) -> Any:
-        """The same as tensors, on their device: outputs (n,) or (n, k), and nobody waits for them."""
-        given = points.to(self.tensor_dtype)
+        given = self._tensor(points)
         before = _writes(given)
         with self.torch.no_grad():
             out = self.forward(given)
         if _writes(given) != before:
             self.habits.add(WRITES)
         # some modules follow gradients whatever they are told, and some write the next answer into the same memory
-        return out.detach().clone()
+        return self._columns(out.detach().clone())
 
     def values_and_gradients(self, points: Points, weights: Any) -> tuple[Any, Any]:
         """Outputs (n, k) and the gradient of their weighted sum, (n, d)."""
