@@ -12,9 +12,8 @@ from smoothlime import errors
 from smoothlime._core import parallel as _parallel
 from smoothlime.device import sums_for
 from smoothlime.device.protocol import first_few
-from smoothlime.device.torch_batches import over_draws
 from smoothlime.device.torch_groups import TorchPseudovalues, make_room
-from smoothlime.device.torch_sums import TorchSums
+from smoothlime.device.torch_sums import TorchSums, over_draws
 from smoothlime.draws.rotation import Rotation
 from smoothlime.models.torch import TorchModel
 from smoothlime.sampling.device_loop import ahead
@@ -153,21 +152,6 @@ class TestAnswers:
         monkeypatch.setattr(_parallel, "LONG", 1)
         monkeypatch.setenv("OMP_NUM_THREADS", "3")
         assert_same(sl.explain(network(), x, **settings), one_by_one)
-
-    def test_do_not_depend_on_when_outputs_are_added_up(self, monkeypatch):
-        settings = {"target": 0, "n_samples": 300, "batch_size": 50}
-        e = sl.explain(network(), X, **settings)
-        monkeypatch.setattr(sys.modules["smoothlime.device.torch_sums"], "WAITING", 0)
-        assert_alike(sl.explain(network(), X, **settings), e)
-
-    def test_outputs_that_wait_are_counted_anew_once_they_are_added_up(self, monkeypatch):
-        monkeypatch.setattr(sys.modules["smoothlime.device.torch_sums"], "WAITING", 432)
-        waiting, add = [], TorchSums.add
-        monkeypatch.setattr(
-            TorchSums, "add", lambda self, answer: (add(self, answer), waiting.append(len(self._waiting)))
-        )
-        sl.explain(network(), X, target=0, n_samples=100, batch_size=100, design="iid")
-        assert waiting[:7] == [1, 0, 1, 0, 1, 0, 1]  # three outputs at 96 points for each of seven rows
 
     def test_long_runs_are_added_up_in_float64(self):
         terms = torch.full((1, 10_000, 1), 0.1)

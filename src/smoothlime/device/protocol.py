@@ -63,7 +63,7 @@ class Totals:
     moments: Array | None
     """(2, r, f) Σ∇f and Σ(∇f)² over those draws, where they were asked for"""
     cross: Array | None = None
-    """(r, g, f) Σ step·(f − pivot), of steps before they were turned, where slopes were asked for"""
+    """(r, g, f) Σ step·(f − pivot), of steps before they were rotated, where slopes were asked for"""
     total: Array | None = None
     """(1 or r, g, f) Σ step, likewise; once where rows share their steps"""
 
@@ -93,8 +93,8 @@ class GradientSums(Protocol):
         """Steps that were filled in, where the model can use them; pairs with the second, its negative, behind each."""
         ...
 
-    def batch(self, rows: slice, groups: slice, steps: Any, turns: Rotation | None = None) -> GradientBatch:
-        """Points around rows: steps (1 or r, b, g, f) that were moved, perhaps turned for each row."""
+    def batch(self, rows: slice, groups: slice, steps: Any, rotation: Rotation | None = None) -> GradientBatch:
+        """Points around rows: steps (1 or r, b, g, f) that were moved, perhaps rotated for each row."""
         ...
 
     def keep(self, rows: Indices) -> None:
@@ -124,12 +124,6 @@ class GradientSums(Protocol):
     def totals(self, rows: slice) -> Totals:
         """What has been added up so far for some rows; this waits for the model."""
         ...
-
-
-def common_rows(weights: Array) -> Array:
-    """Weights (1, t, k) where all rows have the same, else (r, t, k) as they are."""
-    is_common = not weights.strides[0] or bool((weights == weights[:1]).all())
-    return weights[:1] if is_common else weights
 
 
 def first_few(b: int) -> int:

@@ -1,32 +1,34 @@
-"""One batch of points of a torch module: asked, and added up to what `torch_sums` keeps of it."""
+"""One batch of points of a torch module: asked, in parts where memory is short, and handed on whole."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import ModelError
-from .protocol import SHORT, first_few
-
-if TYPE_CHECKING:
-    from .torch_sums import TorchSums
+from ..models.torch import TorchModel
 
 SPOILT = (
     "the model wrote into its input, and then memory ran out, so the points are lost. Let it work on a copy:"
     " x = x.clone(), or give smaller batches with batch_size="
 )
 
+Answer = tuple[Any, list[Any]]
+"""Outputs (n, k), and gradients (n, d) for each target"""
+
 
 @dataclass(slots=True, eq=False)
 class TorchBatch:
-    """Points (r·b·g, d) on the device, and where their gradients belong."""
+    """Points on the device, and what their answers are for."""
 
-    sums: TorchSums
-    place: Place
+    model: TorchModel
     points: Any
-    steps: Any
-    """(1 or r, b, g, f) before they were turned, where products with them are wanted"""
+    """(n, d)"""
+    weights: Any
+    """(w, t, k) of outputs: one for each of w runs of n / w points"""
+    take: Callable[[Any, list[Any]], None]
+    """Is given the answer for all points"""
     _spoilt: int = 0
     """Points that the module has written into before it was known to"""
 
@@ -34,75 +36,29 @@ class TorchBatch:
         """Count of points."""
         return len(self.points)
 
-    def ask(self, part: slice) -> tuple[Any, list[Any]]:
-        """Outputs (n, k) at some of the points, and their gradients (n, d) for each target."""
-        sums, place = self.sums, self.place
+    def ask(self, part: slice) -> Answer:
+        """The answer for some of the points."""
         if part.start < self._spoilt:  # memory ran out since
             raise ModelError(SPOILT)
-        cotangents = sums.cotangents(place.rows, place.b * place.g, part)
-        leaf, out = self._followed(self.points[part], part.stop)
-        gradients = sums.model.gradients(leaf, out, cotangents)
-        out = sums.model.native(out.detach().clone())  # the next batch, or its answer, may be written over it
-        return (out if out.ndim == 2 else out[:, None]), gradients
+        known = len(self.model.habits)
+        try:
+            return self.model.outputs_and_gradients(self.points[part], self._cotangents(part))
+        finally:
+            if len(self.model.habits) > known:
+                self._spoilt = part.stop
 
-    def _followed(self, points: Any, stop: int) -> tuple[Any, Any]:
-        """Points as torch follows them, and outputs; a module that writes into points spoils them up to `stop`."""
-        model = self.sums.model
-        known = len(model.habits)
-        found = model.followed(points)
-        if len(model.habits) > known:
-            self._spoilt = stop
-        return found
+    def _cotangents(self, part: slice) -> list[Any]:
+        """For each target the weights (n, k) of the outputs at some of the points."""
+        if len(self.weights) == 1:
+            return list(self.weights[0][:, None].expand(-1, part.stop - part.start, -1))
+        by_point = self.weights.repeat_interleave(len(self) // len(self.weights), dim=0)
+        return list(by_point[part].unbind(dim=1))
 
-    def add(self, answers: Sequence[tuple[Any, list[Any]]]) -> None:
-        """Add up the gradients at all points over the draws of each group, and pass the sums on."""
-        sums, place = self.sums, self.place
-        out = sums.together([each for each, _ in answers])
-        found = [sums.together(list(parts)) for parts in zip(*(each for _, each in answers), strict=True)]
-        r, d = place.rows.stop - place.rows.start, self.points.shape[1]
-        by_draw = [each.reshape(r, place.b, place.g * d) for each in found]
-        totals = [over_draws(each).view(r, place.g, d) for each in by_draw]
-        few = [each[:, : first_few(place.b)].reshape(r, -1, d) for each in by_draw] if sums.moments else []
-        sums.add(Answer(place, out, totals, [self._moments(each) for each in few], self.steps))
-
-    def _moments(self, gradients: Any) -> Any:
-        """Σ∇f and Σ(∇f)² over some draws, (2, r, f), in float64."""
-        sums = self.sums
-        some = sums.at_home(gradients if sums.free is None else gradients[..., sums.free]).double()
-        return sums.torch.stack([some.sum(dim=1), some.square_().sum(dim=1)])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Place:
-    """The rows and groups that a batch belongs to, with b draws for each of g groups."""
-
-    rows: slice
-    groups: slice
-    b: int
-
-    @property
-    def g(self) -> int:
-        """How many groups."""
-        return self.groups.stop - self.groups.start
-
-    def is_followed_by(self, other: Place) -> bool:
-        """Whether the other holds the same draws of the rows that come next."""
-        return (self.groups, self.b, self.rows.stop) == (other.groups, other.b, other.rows.start)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Answer:
-    """What is kept of a batch: outputs (n, k), and for each target sums (r, g, d) and perhaps moments (2, r, f)."""
-
-    place: Place
-    out: Any
-    sums: list[Any]
-    moments: list[Any]
-    steps: Any
-
-
-def over_draws(terms: Any) -> Any:
-    """Sums of terms (r, b, ...) over b: in their own type over short runs, in float64 from run to run."""
-    if terms.shape[1] <= SHORT:
-        return terms.sum(dim=1)
-    return sum(run.sum(dim=1).double() for run in terms.split(SHORT, dim=1))
+    def add(self, answers: Sequence[Answer]) -> None:
+        """Hand on the answers for parts that make up all points."""
+        cat = self.model.torch.cat
+        out, gradients = answers[0]
+        if len(answers) > 1:
+            out = cat([each for each, _ in answers])
+            gradients = [cat(parts) for parts in zip(*(each for _, each in answers), strict=True)]
+        self.take(out, gradients)

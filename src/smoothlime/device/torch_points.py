@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,10 +14,8 @@ from .._core.xp import beside
 from ..draws.blocks import Chunk
 from ..draws.normals import Run
 from ..draws.rotation import Rotation
+from ..models.torch import TorchModel
 from .torch_normals import scaled_normals
-
-if TYPE_CHECKING:
-    from ..models.torch import TorchModel
 
 NARROW = 64
 """Rows of fewer features are repeated before steps are added: loops over long stretches of memory are faster."""
@@ -86,20 +84,20 @@ class TorchPoints:
         """Pairs, the second step of each its negative, behind the first."""
         return self.torch.stack([steps, -steps], dim=2).flatten(1, 2)
 
-    def around(self, rows: slice, steps: Any, turns: Rotation | None = None) -> Any:
-        """Points (r·b·g, d) around rows, x + step, each perhaps turned, written over those of the batch before.
+    def around(self, rows: slice, steps: Any, rotation: Rotation | None = None) -> Any:
+        """Points (r·b·g, d) around rows, x + step, each perhaps rotated, written over those of the batch before.
 
         Fresh memory for each batch would have to be fetched from the system again and again, which on a processor takes
         as long as filling it.
         """
         if isinstance(steps, Halves):
-            if self.free is None and turns is None:
+            if self.free is None and rotation is None:
                 return self._mirrored(rows, steps.firsts)
             steps = self.paired(steps.firsts)
         x = self.rows[rows]
         r, d = x.shape
         _, b, g, f = steps.shape
-        shift = None if turns is None else self._shift(steps.reshape(-1, b * g, f), turns)
+        shift = None if rotation is None else self._shift(steps.reshape(-1, b * g, f), rotation)
         if self.free is not None:
             if shift is not None:
                 steps, shift = steps.reshape(-1, b * g, f) + shift[0] @ shift[1], None
@@ -129,11 +127,11 @@ class TorchPoints:
             self._space = x.new_empty(size)
         return self._space[:size]
 
-    def _shift(self, steps: Any, turns: Rotation) -> tuple[Any, Any]:
-        """What turning adds to steps (1 or r, n, f), as a product of (r, n, k) and (r, k, f)."""
+    def _shift(self, steps: Any, rotation: Rotation) -> tuple[Any, Any]:
+        """What a rotation adds to steps (1 or r, n, f), as a product of (r, n, k) and (r, k, f)."""
         inward, outward = (
             self.torch.from_numpy(np.ascontiguousarray(each)).to(self.model.device, self.native)
-            for each in (turns.inward, turns.outward)
+            for each in (rotation.inward, rotation.outward)
         )
         if len(steps) > 1:
             return steps @ inward, outward

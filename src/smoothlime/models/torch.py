@@ -148,44 +148,38 @@ class TorchModel:
         return self._columns(out), self._array(gradient)
 
     def outputs_and_gradients(self, points: Any, weights: Sequence[Any]) -> tuple[Any, list[Any]]:
-        """Outputs at points (n, d) on the device, and the gradient (n, d) of their sum by each of the weights (n, k).
+        """Outputs (n, k) at points (n, d) on the device, and the gradient (n, d) of their sum by each of the weights.
 
-        One pass forward, and one backward for each; all in float32 or float64, whatever the module computes in.
+        One pass forward, and one backward for each; all in float32 or float64, whatever the module computes in. A
+        module that writes into its input may spoil the points.
         """
-        leaf, out = self.followed(points)
-        return self.native(out.detach().clone()), self.gradients(leaf, out, weights)
-
-    def followed(self, points: Any) -> tuple[Any, Any]:
-        """Points as torch follows them, and the outputs that they lead to; a module that writes may spoil them."""
         leaf = points.detach().to(self.tensor_dtype).requires_grad_(True)
         before = _writes(leaf)
-        with self.torch.enable_grad():
-            out = self.forward(leaf)
-        if _writes(leaf) != before:
-            self.habits.add(WRITES)
+        try:
+            with self.torch.enable_grad():
+                out = self.forward(leaf)
+        finally:
+            if _writes(leaf) != before:
+                self.habits.add(WRITES)
         if out.ndim not in (1, 2) or len(out) != len(leaf):
             raise ModelError(wrong_shape(len(leaf), tuple(out.shape)))
         if not out.requires_grad:
             raise ModelError(INFERENCE_MODE if self.torch.is_inference_mode_enabled() else DETACHED)
-        return leaf, out
+        gradients = [self._gradient(leaf, out, each, is_last=each is weights[-1]) for each in weights]
+        out = self.native(out.detach().clone())  # the next answer, or batch, may be written into the same memory
+        return (out if out.ndim == 2 else out[:, None]), gradients
 
-    def gradients(self, leaf: Any, out: Any, weights: Sequence[Any]) -> list[Any]:
-        """The gradient (n, d) of the sum of outputs by each of the weights (n, k)."""
-        gradients = []
-        for i, each in enumerate(weights, start=1):
-            if each.numel() != out.numel():
-                raise ModelError(changed_width(each.shape[1], out.numel() // len(out)))
-            (gradient,) = self.torch.autograd.grad(
-                out,
-                leaf,
-                grad_outputs=each.reshape(out.shape).to(out.dtype),
-                retain_graph=i < len(weights),
-                allow_unused=True,
-            )
-            if gradient is None:
-                raise ModelError(DETACHED)
-            gradients.append(self.native(gradient))
-        return gradients
+    def _gradient(self, leaf: Any, out: Any, weights: Any, *, is_last: bool) -> Any:
+        """The gradient (n, d) of the sum of outputs by weights (n, k)."""
+        if weights.numel() != out.numel():
+            raise ModelError(changed_width(weights.shape[1], out.numel() // len(out)))
+        wanted = weights.reshape(out.shape).to(out.dtype)
+        (gradient,) = self.torch.autograd.grad(
+            out, leaf, grad_outputs=wanted, retain_graph=not is_last, allow_unused=True
+        )
+        if gradient is None:
+            raise ModelError(DETACHED)
+        return self.native(gradient)
 
     def _tensor(self, array: Any) -> Any:
         contiguous = np.ascontiguousarray(array, dtype=self.dtype)
