@@ -338,8 +338,8 @@ def trees_short(records: Sequence[Record]) -> str:
     apart = max(each["relative_error"] for each in of(records, what="accuracy"))
     return (
         f"{markdown(('classifier, ms per row', *(f'`{each}`' if 'shap' in each else each for each in columns)), lines)}"
-        f"\n\nReading the model, proving what was read and laying out the trees take {seconds} s, once per call of"
-        f" `explain`; the very first call compiles for {first['first_ever']:.1f} s, and the first in each later process"
+        f"\n\nReading the model, proving what was read and laying out the trees take {seconds} s, once per"
+        f" model; the very first call compiles for {first['first_ever']:.1f} s, and the first in each later process"
         f" takes {first['first_in_process']:.2f} s. Two threads are {speedups} times as fast as one."
         f" Gradients differ from a sum over every leaf by at most {apart:.0e} of their length."
     )

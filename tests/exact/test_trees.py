@@ -339,6 +339,15 @@ def test_categories_cannot_be_perturbed():
         smooth(trees, [[1.0, 0.0]], [1.0, 1.0])
 
 
+def test_no_category_is_in_an_empty_list():
+    """Not even one too large for an integer, which processors turn into the number that stands for none."""
+    split = {**LEAF, "feature": [0, -1, -1], "threshold": [0.0] * 3, "left": [1, 0, 0], "right": [2, 0, 0],
+             "nan_left": [False] * 3, "value": [0.0, 1.0, 2.0], "category_left": {0: []}}  # fmt: skip
+    trees = join_trees([split], base=0.0, n_features=1)
+    for x in (0.0, 3.0, 1e300, -1e300, -(2.0**63), np.inf):
+        assert trees.predict([[x]]) == smooth(trees, [[x]], [0.0]).values == 2.0
+
+
 def test_without_numba_the_extra_is_named(forest, hide, monkeypatch):
     import sys
 

@@ -1,5 +1,6 @@
 """Probabilities of boosted classifiers: drawn, with the exact margin as control variate."""
 
+import copy
 import dataclasses
 import warnings
 
@@ -15,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 import smoothlime as sl
 from smoothlime.errors import InvalidArgument, NoClosedForm
 from smoothlime.estimators import Differences
-from smoothlime.exact.trees.read.recognise import read_trees
+from smoothlime.exact.trees.read.recognise import Access
 from smoothlime.models.estimator import EstimatorModel
 
 CANCER, SICK = load_breast_cancer(return_X_y=True, as_frame=True)
@@ -249,16 +250,17 @@ def test_other_links_fall_back_to_plain_draws():
 
 
 def test_a_margin_that_is_not_what_was_read_falls_back(fitted, monkeypatch):
-    import smoothlime.exact.trees.form as ensemble
+    prove = Access.prove
 
-    def misread(model, output):
-        trees = read_trees(model, output)
+    def misread(access):
+        trees = prove(access)
         return dataclasses.replace(trees, base=trees.base + 0.1)
 
-    monkeypatch.setattr(ensemble, "read_trees", misread)
-    assert explain(fitted["lightgbm"], CANCER.iloc[:1], CANCER).note == ""
+    monkeypatch.setattr(Access, "prove", misread)
+    model = copy.deepcopy(fitted["lightgbm"])  # nothing is kept of it
+    assert explain(model, CANCER.iloc[:1], CANCER).note == ""
     with pytest.raises(NoClosedForm, match="the trees that were read do not reproduce its margin"):
-        explain(fitted["lightgbm"], CANCER.iloc[:1], CANCER, method=sl.Differences(control="margin"))
+        explain(model, CANCER.iloc[:1], CANCER, method=sl.Differences(control="margin"))
 
 
 def test_a_margin_that_is_rounded_away_falls_back():

@@ -33,7 +33,7 @@ def find_closed_form(model: Model, factor: Factor) -> tuple[ClosedForm | None, s
         return None, str(err)
     if trees is None:
         return None, f"a {type(estimator).__name__} by {asked.ask} has none that we know"
-    moved = sorted(set(map(int, trees.trees.categorical_features)) & set(map(int, factor.free)))
+    moved = sorted(set(trees.categorical_features).intersection(map(int, factor.free)))
     if moved:
         return None, f"the trees split on categories of feature {moved[0]}, which is perturbed; list it in `fixed`"
     if not factor.is_diagonal:

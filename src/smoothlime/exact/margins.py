@@ -29,7 +29,7 @@ def find_margins(model: Model, factor: Factor) -> tuple[Margins | None, str]:
     if not isinstance(inner, EstimatorModel) or inner.ask != "predict_proba":
         return None, "only classifiers that are asked for probabilities have a margin behind them"
     try:
-        raw: Model = from_estimator(inner.estimator, output="margin", feature_names=inner.feature_names)
+        raw: Model = from_estimator(inner.estimator, output="margin", feature_names=inner.given_names)
     except InvalidArgument as err:
         return None, str(err)
     if isinstance(model, TableModel):

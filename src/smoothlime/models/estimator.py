@@ -52,14 +52,26 @@ NAMES_UNSAID = Unsaid("X does not have valid feature names")
 
 @dataclass(frozen=True, slots=True)
 class EstimatorModel:
-    """A fitted estimator, asked through one of its prediction methods."""
+    """A fitted estimator, asked through one of its prediction methods; names are those of its latest fit."""
 
     estimator: Any
     ask: str
-    outputs: tuple[str, ...]
-    feature_names: tuple[str, ...] | None
+    given_names: tuple[str, ...] | None
     keyword: str = ""
     """Switch that makes `ask` return raw scores, where the library has one instead of a method"""
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the classes, of two classes the second for their one score; none for what is just predicted."""
+        if self.ask == "predict" and not self.keyword:
+            return ()
+        labels = _labels(self.estimator)
+        return Score(*labels) if self.is_margin and len(labels) == 2 else labels
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names that were given, or else the columns of the data frame it was fitted on."""
+        return names_in(self.estimator) if self.given_names is None else self.given_names
 
     @property
     def is_margin(self) -> bool:
@@ -89,37 +101,38 @@ def from_estimator(estimator: Any, *, output: str, feature_names: tuple[str, ...
     Outlier detectors predict ±1; their margin is the score behind it.
     """
     _refuse_booster(estimator)
-    names = feature_names
-    if names is None:
-        names = names_in(estimator)
-    classes: Any = getattr(estimator, "classes_", None)
-    if not is_iterable(classes) or (hasattr(classes, "__len__") and not len(classes)):
-        classes = None  # CatBoost's regressors have a list of none
+    names, classes = feature_names, _classes(estimator)
     is_classifier = getattr(estimator, "_estimator_type", None) == "classifier" or classes is not None
     if not is_classifier and not _offers(estimator, "predict_proba"):
         is_scored = output == "margin" and _offers(estimator, "decision_function")  # an outlier detector
-        return EstimatorModel(estimator, "decision_function" if is_scored else "predict", (), names)
+        return EstimatorModel(estimator, "decision_function" if is_scored else "predict", names)
     if classes is None and hasattr(estimator, "fit") and (is_classifier or not hasattr(estimator, "n_features_in_")):
         msg = f"the {type(estimator).__name__} is not fitted; call its fit first"
         raise InvalidArgument(msg)
-    labels = () if classes is None else _labels(estimator, classes)
+    labels = _labels(estimator)
     if output == "probability":
         _check_offered(estimator, "predict_proba", output)
-        return EstimatorModel(estimator, "predict_proba", labels, names)
+        return EstimatorModel(estimator, "predict_proba", names)
     keyword = "" if _offers(estimator, "decision_function") else _raw_score_switch(estimator)
     if not keyword:
         _check_offered(estimator, "decision_function", output)
         _refuse_pairs(estimator, labels)
-    labels = Score(*labels) if len(labels) == 2 else labels  # one score, in favour of the second class
-    return EstimatorModel(estimator, "predict" if keyword else "decision_function", labels, names, keyword)
+    return EstimatorModel(estimator, "predict" if keyword else "decision_function", names, keyword)
 
 
 def _offers(estimator: Any, method: str) -> bool:
     return callable(getattr(estimator, method, None))
 
 
-def _labels(estimator: Any, classes: Any) -> tuple[str, ...]:
+def _classes(estimator: Any) -> Any:
+    """Its classes, or None where it has none: CatBoost's regressors have a list of none."""
+    classes: Any = getattr(estimator, "classes_", None)
+    return classes if is_iterable(classes) and not (hasattr(classes, "__len__") and not len(classes)) else None
+
+
+def _labels(estimator: Any) -> tuple[str, ...]:
     """Names of the classes, which several targets at once have no single list of."""
+    classes = _classes(estimator)
     if isinstance(classes, list) and any(np.ndim(each) for each in classes):
         part = "[:, 0]" if hasattr(estimator, "order_") else "[0][:, 1]"  # a chain of classifiers joins its answers
         msg = (
@@ -127,7 +140,7 @@ def _labels(estimator: Any, classes: Any) -> tuple[str, ...]:
             f" function, for instance lambda a: model.predict_proba(a){part}"
         )
         raise InvalidArgument(msg)
-    return tuple(str(each) for each in classes)
+    return () if classes is None else tuple(str(each) for each in classes)
 
 
 def _check_offered(estimator: Any, method: str, output: str) -> None:

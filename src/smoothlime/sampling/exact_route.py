@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from .._core.version import versions
 from ..errors import InvalidArgument, NoClosedForm
 from ..exact import ClosedForm, Exact, Smoothed, find_closed_form
 from ..models import Evaluation, Target, resolve_target
-from ..models.evaluation import automatic_batch_size
+from ..models.evaluation import Where, automatic_batch_size
 from ..models.problem import Problem
 from ..models.targets import output_names
 from ..result.explanation import Explanation, Provenance, columns
@@ -34,15 +35,21 @@ PROBED_ROWS, PROBES = 8, 32
 """Points around some rows at which what was read is compared with what the model answers."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class ExactRoute:
     """A model whose closed form is known, around some rows; nothing is drawn."""
 
-    def __init__(self, problem: Problem, form: ClosedForm, predictions: Array, evaluations: int) -> None:
-        self.problem = problem
-        self.form = form
-        self.predictions = predictions
-        self.evaluations = evaluations
-        self.outputs = output_names(problem.model.outputs, predictions.shape[1])
+    problem: Problem
+    form: ClosedForm
+    predictions: Array
+    """(r, k) the model's own outputs at the rows"""
+    evaluations: int
+    """Points that it was asked for, per row"""
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the outputs."""
+        return output_names(self.problem.model.outputs, self.predictions.shape[1])
 
     def resolve(self, target: Any) -> Target:
         """What is asked for of each row."""
@@ -117,51 +124,46 @@ def find_exact_route(problem: Problem, *, is_asked_for: bool) -> ExactRoute | No
             return None
         msg = f"method='exact' needs a closed form: {why_not}. Methods 'clime' and 'differences' only ask the model"
         raise NoClosedForm(msg, argument="method")
+    near, x_near = probes(problem)
+    r = len(problem.rows)
     evaluation = Evaluation(problem.model, automatic_batch_size(problem.rows.shape[1], np.dtype(np.float64)))
-    predictions = evaluation.values(problem.rows, lambda row: f"row {row}")
-    rows, x = probes(problem)
-    answers = evaluation.values(rows, lambda _: "a point near the rows")
-    why_not = _misread(form, problem.x, predictions, x, answers)
-    if why_not:
-        if not is_asked_for:
-            return None  # something else than what it seems to be: ask it instead
-        why_not = why_not.format(problem.kind)
-        msg = f"method='exact': {why_not}. Methods 'clime' and 'differences' only ask the model"
-        raise NoClosedForm(msg, argument="method")
-    return ExactRoute(problem, form, predictions, 1 + -(-len(rows) // len(predictions)))
+    answers = evaluation.values(np.concatenate([problem.rows, near]), place(r))
+    off, lost = compare(form, np.concatenate([problem.x, x_near]), answers, r)
+    if off <= AGREES and lost <= ROUNDED:
+        return ExactRoute(problem, form, answers[:r], 1 + -(-len(near) // r))
+    if not is_asked_for:
+        return None  # something else than what it seems to be: ask it instead
+    why_not = (
+        f"the structure read from the {problem.kind} does not reproduce its outputs (off by {off:.2g} of their size)"
+        if off > AGREES
+        else f"the {problem.kind} rounds its outputs, which are large next to how they vary around the rows, and of"
+        f" that {min(lost, 1):.0%} is lost; fit it to a target less its mean"
+    )
+    msg = f"method='exact': {why_not}. Methods 'clime' and 'differences' only ask the model"
+    raise NoClosedForm(msg, argument="method")
 
 
-def _misread(form: ClosedForm, x: Array, predictions: Array, near: Array, answers: Array) -> str:
-    """Why what was read is not what the model returns, at the rows and at `probes`; "" where it is."""
-    off = max(relative_mismatch(form, x, predictions), relative_mismatch(form, near, answers))
-    if off > AGREES:
-        return f"the structure read from the {{}} does not reproduce its outputs (off by {off:.2g} of their size)"
-    lost = rounded(form, near, answers)
-    if lost > ROUNDED:
-        return (
-            f"the {{}} rounds its outputs, which are large next to how they vary around the rows, and of that"
-            f" {min(lost, 1):.0%} is lost; fit it to a target less its mean"
-        )
-    return ""
+def place(r: int) -> Where:
+    """Names a point: one of r rows, or one of the `probes` after them."""
+    return lambda i: f"row {i}" if i < r else "a point near the rows"
 
 
-def relative_mismatch(form: ClosedForm, x: Array, answers: Array) -> float:
-    """Largest difference between what was read and what the model answers, relative to the size of its outputs."""
+def compare(form: ClosedForm, x: Array, answers: Array, r: int) -> tuple[float, float]:
+    """How far what was read is off the model's answers at r rows and at `probes`, and how much of it these do not show.
+
+    The first is the largest difference, relative to the size of outputs. The second is relative to how answers vary
+    around a row: XGBoost adds one tree after another in float32, and where outputs are large, it loses small leaves.
+    """
     read = form.values(x)
     if read.shape != answers.shape:
-        return np.inf
-    size = max(form.size(x), float(np.abs(answers).max()), np.finfo(float).tiny)
-    return float(np.abs(read - answers).max() / size)
-
-
-def rounded(form: ClosedForm, x: Array, answers: Array) -> float:
-    """How much of what was read does not show in the answers at `probes`, relative to how these vary around a row.
-
-    XGBoost adds one tree after another in float32: where outputs are large, it loses small leaves.
-    """
-    lost, seen = (_variation(each) for each in (form.values(x) - answers, answers))
+        return np.inf, np.inf
+    off = 0.0
+    for part in (slice(r), slice(r, None)):
+        size = max(form.size(x[part]), float(np.abs(answers[part]).max()), np.finfo(float).tiny)
+        off = max(off, float(np.abs(read[part] - answers[part]).max() / size))
+    lost, seen = (_variation(each[r:]) for each in (read - answers, answers))
     share = np.divide(lost, seen, out=np.full_like(lost, np.inf), where=seen > 0)
-    return float(share[lost > FLAT * form.spread].max(initial=0.0))
+    return off, float(share[lost > FLAT * form.spread].max(initial=0.0))
 
 
 def _variation(outputs: Array) -> Array:

@@ -15,7 +15,7 @@ from ..models import Evaluation, Target
 from ..models.links import cotangent, probabilities
 from ..models.problem import Problem
 from .defaults import BASIS_FEATURES
-from .exact_route import AGREES, ROUNDED, probes, relative_mismatch, rounded
+from .exact_route import AGREES, ROUNDED, compare, place, probes
 
 MOST_MARGINS = 5
 """With no more classes than this every margin is a control, else the one combination that matters most at x."""
@@ -106,19 +106,18 @@ def _find(problem: Problem, batch_size: int) -> tuple[MarginControl | None, str]
     margins, why_not = find_margins(problem.model, problem.factor)
     if margins is None:
         return None, why_not
-    usual, raw = Evaluation(problem.model, batch_size), Evaluation(margins.model, batch_size)
     near, x_near = probes(problem)
-    asked = ((problem.rows, problem.x, "row {}".format), (near, x_near, lambda _: "a point near the rows"))
-    predictions, at_rows = [], []
-    for points, x, where in asked:
-        predictions.append(usual.values(points, where))
-        at_rows.append(raw.values(points, where))
-        if (off := relative_mismatch(margins.form, x, at_rows[-1])) > AGREES:
-            return None, f"the trees that were read do not reproduce its margin (off by {off:.2g} of its size)"
-        curve = probabilities(at_rows[-1])
-        if curve.shape != predictions[-1].shape or np.abs(curve - predictions[-1]).max() > AGREES:
-            return None, "its probabilities are no logistic curve or softmax of its margins"
-    if (lost := rounded(margins.form, x_near, at_rows[-1])) > ROUNDED:
+    r, points = len(problem.rows), np.concatenate([problem.rows, near])
+    predictions, answers = (
+        Evaluation(model, batch_size).values(points, place(r)) for model in (problem.model, margins.model)
+    )
+    off, lost = compare(margins.form, np.concatenate([problem.x, x_near]), answers, r)
+    if off > AGREES:
+        return None, f"the trees that were read do not reproduce its margin (off by {off:.2g} of its size)"
+    curve = probabilities(answers)
+    if curve.shape != predictions.shape or np.abs(curve - predictions).max() > AGREES:
+        return None, "its probabilities are no logistic curve or softmax of its margins"
+    if lost > ROUNDED:
         return None, f"it rounds its margin, and loses {min(lost, 1):.0%} of how that varies around the rows"
-    evaluations = 2 + 2 * -(-len(near) // len(problem.rows))
-    return MarginControl(problem, margins, at_rows[0], predictions[0], evaluations), ""
+    evaluations = 2 + 2 * -(-len(near) // r)
+    return MarginControl(problem, margins, answers[:r], predictions[:r], evaluations), ""

@@ -13,10 +13,11 @@ from ....errors import NoClosedForm, UnreadableFile
 from ..format import TreeEnsemble, as_threshold, join_trees
 
 
-def read_catboost(source: Any) -> TreeEnsemble:
-    """The raw score of a model: from the path of its JSON file, the contents of one as a dict, or a fitted model.
+def read_catboost(source: Any, n_features: int = 0) -> TreeEnsemble:
+    """The raw score of a model, from the path of its JSON file or the contents of one as a dict.
 
-    A file cannot be asked what it predicts, so nothing is proved about it here; a fitted model can.
+    It has at least `n_features`, as a file may leave out the last ones. A file cannot be asked what it predicts, so
+    nothing is proved about it here; a fitted model can.
     """
     content = _content(source)
     if "scale_and_bias" not in content or not ({"oblivious_trees", "trees"} & set(content)):
@@ -35,18 +36,21 @@ def read_catboost(source: Any) -> TreeEnsemble:
     trees = [_one_tree(nodes, by_index, scale) for nodes in walked]
     k = max([len(bias), *(tree["value"].shape[1] for tree in trees)])
     base = np.broadcast_to(bias, k) if len(bias) == 1 else bias
-    d = max([each + 1 for each in flat] + [int(getattr(source, "n_features_in_", 0))])  # the last ones may be gone
+    d = max([each + 1 for each in flat] + [int(n_features)])
     return join_trees(trees, base=base, n_features=d)
+
+
+def save_catboost(model: Any) -> str:
+    """The JSON that a fitted model saves itself as, which it does to files only."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.json"
+        model.save_model(str(path), format="json")
+        return path.read_text(encoding="utf-8")
 
 
 def _content(source: Any) -> dict[str, Any]:
     if isinstance(source, dict):
         return source
-    if hasattr(source, "save_model"):
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model.json"
-            source.save_model(str(path), format="json")
-            return _content(path)
     try:
         content = json.loads(Path(source).read_text(encoding="utf-8"))
     except ValueError as err:

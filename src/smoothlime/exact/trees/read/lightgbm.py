@@ -18,9 +18,9 @@ CATEGORICAL, DEFAULT_LEFT = 1, 2
 NOTHING, ZERO = 0, 1
 
 
-def read_lightgbm(booster: Any) -> TreeEnsemble:
-    """A Booster's raw score: all rounds, or those up to `best_iteration` where training stopped early."""
-    head, *blocks = booster.model_to_string().split("\nTree=")
+def read_lightgbm(text: str) -> TreeEnsemble:
+    """The raw score of a Booster's text: all rounds, or those up to `best_iteration` where training stopped early."""
+    head, *blocks = text.split("\nTree=")
     header = _fields(head)
     if any(_fields(block).get("is_linear", "0") != "0" for block in blocks):
         msg = "LightGBM's linear trees (linear_tree=True) have no closed form here; use method='clime'"

@@ -5,7 +5,10 @@ Libraries are recognised by class names along the MRO, never imported to ask.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -34,6 +37,50 @@ HIST = {f"sklearn.ensemble.HistGradientBoosting{kind}" for kind in ("Classifier"
 Ask = Callable[[Array], Array]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Access:
+    """How to get at one model: what it holds, its trees, and what it predicts."""
+
+    model: Any
+    contents: Callable[[], Any]
+    """All that its predictions are made of, or hashes of that where it is large; compared by =="""
+    read: Callable[[], TreeEnsemble]
+    ask_raw: Ask
+    ask_usual: Ask | None
+    """Its everyday output; None where that is the raw one"""
+    precision: float
+    """Relative, to which the library adds up its trees"""
+
+    def prove(self) -> TreeEnsemble:
+        """The trees, once they are seen to predict what the model does: see `probe_rows`."""
+        trees = self.read()
+        rows = probe_rows(trees)
+        _compare(trees, rows, self.ask_raw(rows), self)
+        rng = np.random.default_rng(1)
+        holes = np.where(rng.random((PROBES // 2, rows.shape[1])) < 0.3, np.nan, rows[: PROBES // 2])
+        try:
+            with_holes = self.ask_raw(holes)
+        except ValueError:  # the model takes no missing values, so there is nothing to agree about
+            return trees
+        _compare(trees, holes, with_holes, self)
+        return trees
+
+    def why_no_sum(self, trees: TreeEnsemble) -> str:
+        """Why the everyday output is not the sum of the trees; "" where it is."""
+        if self.ask_usual is None:
+            return ""
+        rows = probe_rows(trees)
+        raw, usual = self.ask_raw(rows), self.ask_usual(rows)
+        if usual.shape == raw.shape and np.allclose(usual, raw, rtol=1e-5, atol=1e-6 * np.abs(raw).max()):
+            return ""
+        # regressors are asked for what they predict, whatever `output` says
+        way = "Explain the sum with output='margin', or use" if hasattr(self.model, "predict_proba") else "Use"
+        return (
+            f"the {type(self.model).__name__} turns the sum of its trees into its output by a curve, and what comes out"
+            f" has no closed form. {way} method='clime'"
+        )
+
+
 def read_trees(model: Any, output: str = "probability") -> TreeEnsemble | None:
     """The trees of a fitted model, or None where it is not made of trees.
 
@@ -47,28 +94,19 @@ def read_trees(model: Any, output: str = "probability") -> TreeEnsemble | None:
         `"margin"`, or `"probability"` for the model's everyday output: which boosted trees have in closed form only
         where that is the raw score itself, as in most regression.
     """
-    found = _recognised(model)
-    if found is None:
+    access = recognise(model)
+    if access is None:
         return None
-    read, ask_raw, ask_usual, precision = found(model)
-    name = type(model).__name__
-    trees = read()
-    rows = probe_rows(trees)
-    raw = prove(trees, ask_raw, rows, name, precision)
-    if ask_usual is None:
-        if output == "margin" and hasattr(model, "classes_"):
-            msg = f"output='margin' needs decision_function, which this {name} has not; use output='probability'"
-            raise InvalidArgument(msg)
-    elif output != "margin":
-        usual = ask_usual(rows)
-        if usual.shape != raw.shape or not np.allclose(usual, raw, rtol=1e-5, atol=1e-6 * np.abs(raw).max()):
-            # regressors are asked for what they predict, whatever `output` says
-            way = "Explain the sum with output='margin', or use" if hasattr(model, "predict_proba") else "Use"
+    trees = access.prove()
+    if output == "margin":
+        if access.ask_usual is None and hasattr(model, "classes_"):
             msg = (
-                f"the {name} turns the sum of its trees into its output by a curve, and what comes out has no closed"
-                f" form. {way} method='clime'"
+                f"output='margin' needs decision_function, which this {type(model).__name__} has not;"
+                f" use output='probability'"
             )
-            raise NoClosedForm(msg)
+            raise InvalidArgument(msg)
+    elif why_not := access.why_no_sum(trees):
+        raise NoClosedForm(why_not)
     return trees
 
 
@@ -98,22 +136,8 @@ def probe_rows(trees: TreeEnsemble) -> Array:
     return np.clip(rows, -LARGEST, LARGEST)
 
 
-def prove(trees: TreeEnsemble, ask: Ask, rows: Array, name: str, precision: float) -> Array:
-    """The model's own outputs at `rows`, once they and those with NaN are seen to be those of the trees."""
-    raw = ask(rows)
-    _compare(trees, rows, raw, name, precision)
-    rng = np.random.default_rng(1)
-    holes = np.where(rng.random((PROBES // 2, rows.shape[1])) < 0.3, np.nan, rows[: PROBES // 2])
-    try:
-        with_holes = ask(holes)
-    except ValueError:  # the model takes no missing values, so there is nothing to agree about
-        return raw
-    _compare(trees, holes, with_holes, name, precision)
-    return raw
-
-
-def _compare(trees: TreeEnsemble, rows: Array, raw: Array, name: str, precision: float) -> None:
-    got = trees.predict(rows)
+def _compare(trees: TreeEnsemble, rows: Array, raw: Array, access: Access) -> None:
+    got, name = trees.predict(rows), type(access.model).__name__
     is_leaf = trees.feature < 0
     largest = np.zeros(len(trees.feature))
     largest[is_leaf] = np.abs(trees.value[is_leaf]).max(axis=1)
@@ -122,8 +146,8 @@ def _compare(trees: TreeEnsemble, rows: Array, raw: Array, name: str, precision:
     )
     if got.shape != raw.shape:
         msg = f"the trees read from the {name} have {got.shape[1]} outputs and the model {raw.shape[1]}"
-    elif (apart := np.abs(got - raw).max()) <= precision * size * max(1.0, trees.n_trees / 16):  # rounding adds up
-        return
+    elif (apart := np.abs(got - raw).max()) <= access.precision * size * max(1.0, trees.n_trees / 16):
+        return  # rounding adds up
     else:
         msg = f"the trees read from the {name} predict otherwise than the model, by up to {apart:.3g}"
     msg += "; it holds something that is not known here. Use method='clime', and please report it"
@@ -136,41 +160,38 @@ def _rounded(t: Array, step: int) -> Array:
     return np.nextafter(single, np.float32(step * np.inf) if step else single).astype(np.float64)
 
 
-ResultBuffer = tuple[Callable[[], TreeEnsemble], Ask, Ask | None, float]
-"""How to read a model, to ask for its raw and its usual output (None: the same), and how precisely it adds up."""
-
-
-def _recognised(model: Any) -> Callable[[Any], ResultBuffer] | None:
-    """Which library's model this is, by the names of its classes."""
+def recognise(model: Any) -> Access | None:
+    """How to get at a fitted model, by the names of its classes; None where it is not made of trees."""
     for kind in type(model).__mro__:
         name = f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
         if kind.__module__.startswith("sklearn."):
             name = ".".join(kind.__module__.split(".")[:2]) + f".{kind.__name__}"
         for names, found in TABLE:
             if name in names:
-                return found
+                return found(model)
     return None
 
 
-def _forest(model: Any) -> ResultBuffer:
-    from .sklearn import ask_sklearn, read_forest
+def _forest(model: Any) -> Access:
+    from .sklearn import ask_sklearn, forest_contents, read_forest
 
     _check_fitted(model, "n_features_in_")
     ask = ask_sklearn(model, "predict_proba" if hasattr(model, "classes_") else "predict")
-    return lambda: read_forest(model), ask, None, 1e-12
+    return Access(model, partial(forest_contents, model), partial(read_forest, model), ask, None, 1e-12)
 
 
-def _boosting(model: Any) -> ResultBuffer:
-    from .sklearn import ask_sklearn, read_gradient_boosting
+def _boosting(model: Any) -> Access:
+    from .sklearn import ask_sklearn, gradient_boosting_contents, read_gradient_boosting
 
     _check_fitted(model, "estimators_")
     raw = ask_sklearn(model, "decision_function" if hasattr(model, "classes_") else "predict")
     usual = ask_sklearn(model, "predict_proba" if hasattr(model, "classes_") else "predict")
-    return lambda: read_gradient_boosting(model), raw, usual, 1e-12
+    contents, read = partial(gradient_boosting_contents, model, raw), partial(read_gradient_boosting, model, raw)
+    return Access(model, contents, read, raw, usual, 1e-12)
 
 
-def _hist(model: Any) -> ResultBuffer:
-    from .sklearn import ask_sklearn, read_hist_gradient_boosting
+def _hist(model: Any) -> Access:
+    from .sklearn import ask_sklearn, hist_gradient_boosting_contents, read_hist_gradient_boosting
 
     _check_fitted(model, "n_features_in_")
     is_classifier = hasattr(model, "classes_")
@@ -179,10 +200,11 @@ def _hist(model: Any) -> ResultBuffer:
         predict = raw
         raw = lambda rows: np.log(predict(rows))  # noqa: E731  the link of both losses
     usual = ask_sklearn(model, "predict_proba" if is_classifier else "predict")
-    return lambda: read_hist_gradient_boosting(model), raw, usual, 1e-12
+    contents, read = partial(hist_gradient_boosting_contents, model), partial(read_hist_gradient_boosting, model)
+    return Access(model, contents, read, raw, usual, 1e-12)
 
 
-def _xgboost(model: Any) -> ResultBuffer:
+def _xgboost(model: Any) -> Access:
     from .xgboost import ask_booster, read_xgboost, used_rounds
 
     if hasattr(model, "get_booster"):
@@ -196,10 +218,11 @@ def _xgboost(model: Any) -> ResultBuffer:
     booster = model.get_booster() if hasattr(model, "get_booster") else model
     rounds = used_rounds(model)
     raw, usual = (ask_booster(booster, rounds, margin=margin) for margin in (True, False))
-    return lambda: read_xgboost(booster, rounds), raw, usual, 4 * 2.0**-23
+    contents = partial(booster.save_raw, raw_format="ubj")  # four times faster than JSON, which Python reads faster
+    return Access(model, contents, partial(read_xgboost, booster, rounds), raw, usual, 4 * 2.0**-23)
 
 
-def _lightgbm(model: Any) -> ResultBuffer:
+def _lightgbm(model: Any) -> Access:
     from .lightgbm import ask_booster, read_lightgbm, stops_early
 
     if hasattr(model, "booster_") or hasattr(model, "fit"):
@@ -211,16 +234,21 @@ def _lightgbm(model: Any) -> ResultBuffer:
             f" trees, which has no closed form. Set pred_early_stop=False, or use method='clime'"
         )
         raise NoClosedForm(msg)
-    return lambda: read_lightgbm(booster), ask_booster(booster, raw=True), ask_booster(booster, raw=False), 1e-12
+    text = cache(booster.model_to_string)
+    raw, usual = (ask_booster(booster, raw=raw) for raw in (True, False))
+    return Access(model, text, lambda: read_lightgbm(text()), raw, usual, 1e-12)
 
 
-def _catboost(model: Any) -> ResultBuffer:
-    from .catboost import ask_catboost, read_catboost
+def _catboost(model: Any) -> Access:
+    from .catboost import ask_catboost, read_catboost, save_catboost
 
-    return lambda: read_catboost(model), ask_catboost(model, raw=True), ask_catboost(model, raw=False), 1e-12
+    text = cache(lambda: save_catboost(model))
+    raw, usual = (ask_catboost(model, raw=raw) for raw in (True, False))
+    d = getattr(model, "n_features_in_", 0)
+    return Access(model, lambda: (text(), d), lambda: read_catboost(json.loads(text()), d), raw, usual, 1e-12)
 
 
-TABLE: list[tuple[set[str], Callable[[Any], ResultBuffer]]] = [
+TABLE: list[tuple[set[str], Callable[[Any], Access]]] = [
     (FORESTS, _forest), (BOOSTING, _boosting), (HIST, _hist),
     (XGBOOST, _xgboost), (LIGHTGBM, _lightgbm), (CATBOOST, _catboost),
 ]  # fmt: skip

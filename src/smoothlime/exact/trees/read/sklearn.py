@@ -14,6 +14,8 @@ from ....errors import NoClosedForm
 from ....models.estimator import NAMES_UNSAID
 from ..format import TreeEnsemble, as_threshold, join_trees
 
+Ask = Callable[[Array], Array]
+
 NUMERICAL, CATEGORICAL, AT_MOST = 1, 2, 3
 """treelite's numbers for kinds of nodes, and for the comparison x <= threshold."""
 
@@ -36,6 +38,17 @@ def read_forest(model: Any) -> TreeEnsemble:
     return join_trees(trees, base=np.zeros(k), n_features=model.n_features_in_, averaged=len(trees) > 1)
 
 
+def forest_contents(model: Any) -> Any:
+    """What `read_forest` reads."""
+    return model.n_features_in_, [_hash(each.tree_) for each in getattr(model, "estimators_", None) or [model]]
+
+
+def _hash(tree: Any) -> tuple[int, int]:
+    """64 bits of all nodes and of all values: forests can be large, and no second one is to be kept."""
+    state = tree.__getstate__()  # no copies, and all at once
+    return hash(state["nodes"].tobytes()), hash(state["values"].tobytes())
+
+
 def _one_tree(tree: Any) -> dict[str, Any]:
     """One `tree_`: X is rounded to float32, and x <= threshold goes left."""
     is_leaf = tree.children_left < 0
@@ -51,7 +64,13 @@ def _one_tree(tree: Any) -> dict[str, Any]:
     }
 
 
-def read_gradient_boosting(model: Any) -> TreeEnsemble:
+def gradient_boosting_contents(model: Any, ask: Ask) -> Any:
+    """What `read_gradient_boosting` reads; of what it starts from, what comes of it."""
+    start = type(model.init_).__name__, ask(np.zeros((1, model.n_features_in_))).tobytes()
+    return start, model.learning_rate, [[_hash(each.tree_) for each in stage] for stage in model.estimators_]
+
+
+def read_gradient_boosting(model: Any, ask: Ask) -> TreeEnsemble:
     """GradientBoostingClassifier or -Regressor: the margin (decision function), or the regression value."""
     if not (isinstance(model.init_, str) or type(model.init_).__name__ in ("DummyClassifier", "DummyRegressor")):
         msg = (
@@ -70,8 +89,18 @@ def read_gradient_boosting(model: Any) -> TreeEnsemble:
     without = join_trees(trees, base=np.zeros(k), n_features=model.n_features_in_, target=target)
     origin = np.zeros((1, model.n_features_in_))
     # what it starts from is the same at every row; that it is will be seen when the reader proves itself
-    base = ask_sklearn(model, "decision_function" if hasattr(model, "classes_") else "predict")(origin)
-    return replace(without, base=(base - without.predict(origin))[0])
+    return replace(without, base=(ask(origin) - without.predict(origin))[0])
+
+
+def hist_gradient_boosting_contents(model: Any) -> Any:
+    """What treelite reads, and what the model asks when it predicts."""
+    known = [(j, each.tobytes()) for j, each in _known_categories(model).items()]
+    coded = [each.tobytes() for each in model._bin_mapper.make_known_categories_bitsets()]
+    trees = [
+        [(hash(each.nodes.tobytes()), each.raw_left_cat_bitsets.tobytes()) for each in stage]
+        for stage in model._predictors
+    ]
+    return model.n_features_in_, model.loss, model._baseline_prediction.tobytes(), known, coded, trees
 
 
 def read_hist_gradient_boosting(model: Any) -> TreeEnsemble:
@@ -134,7 +163,7 @@ def _from_treelite(tree: Any, known: dict[int, Array]) -> dict[str, Any]:
     }
 
 
-def ask_sklearn(model: Any, name: str) -> Callable[[Array], Array]:
+def ask_sklearn(model: Any, name: str) -> Ask:
     """A prediction method that takes plain arrays and gives (n, k)."""
 
     def ask(rows: Array) -> Array:
