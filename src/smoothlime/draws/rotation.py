@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from .._core.parallel import in_parts, threads
 from .._core.types import Array, Indices
 from ..space.neighbourhood import Factor
 from .sobol import EVEN_TOGETHER
@@ -39,11 +38,6 @@ def leading_directions(gradients: Array) -> Array:
 
     Orthonormal, by subspace iteration on the p × p products: as good as singular vectors here, for a tenth of the time.
     """
-    r = len(gradients)
-    return np.concatenate(in_parts(lambda rows: _leading(gradients[rows]), r, min(r, threads(gradients.size))))
-
-
-def _leading(gradients: Array) -> Array:
     k = min(DIRECTIONS, *gradients.shape[1:])
     products = gradients @ gradients.swapaxes(1, 2)
     largest = np.argsort(-np.diagonal(products, axis1=1, axis2=2), axis=1, kind="stable")[:, None, :k]
@@ -116,12 +110,6 @@ class Rotation:
     @classmethod
     def onto(cls, directions: Array) -> Rotation:
         """The maps that take the first k axes to ± the directions (r, k, d), as products of k reflections."""
-        r = len(directions)
-        parts = in_parts(lambda rows: cls._onto(directions[rows]), r, min(r, threads(directions.size)))
-        return cls(*(np.concatenate(each) for each in zip(*parts, strict=True)))
-
-    @staticmethod
-    def _onto(directions: Array) -> tuple[Array, Array]:
         r, k, d = directions.shape
         rest = directions.swapaxes(1, 2).copy()
         mirrors, joint = np.zeros((r, d, k)), np.zeros((r, k, k))
@@ -138,7 +126,7 @@ class Rotation:
             joint[:, j, j] = 2.0
             mirrors[:, :, j] = mirror
         # H₁⋯H_k = I − Y T Yᵀ; draws are rows, so it acts from the right, transposed
-        return -mirrors @ joint.swapaxes(1, 2), mirrors.swapaxes(1, 2)
+        return cls(-mirrors @ joint.swapaxes(1, 2), mirrors.swapaxes(1, 2))
 
     def of(self, z: Any) -> Any:
         """Draws (1 or r, n, d), turned: (r, n, d)."""

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from .._core.parallel import in_parts, threads
 from .._core.types import Array, Flags, Indices, Points
 from .._core.validate import as_names, as_own_array, check_rows, is_iterable
 from ..errors import InvalidArgument, WrongType
@@ -64,14 +63,10 @@ class Factor:
 
     def write_steps(self, z: Array, out: Points) -> None:
         """L z, rounded once to the type of `out` and written there."""
-        if not self.is_diagonal:
+        if self.is_diagonal:
+            np.multiply(z, self.lower, out=out, casting="same_kind")
+        else:
             out[...] = z @ self.lower.T
-            return
-
-        def write(part: slice) -> None:
-            np.multiply(z[..., part, :], self.lower, out=out[..., part, :], casting="same_kind")
-
-        in_parts(write, z.shape[-2], min(z.shape[-2], threads(z.size)))
 
     def whiten(self, slopes: Array) -> Array:
         """Lᵀ w: slopes per feature as slopes per standard normal draw; its norm is √(wᵀΣw)."""
