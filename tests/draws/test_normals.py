@@ -1,11 +1,10 @@
-"""Normal numbers by position: the same for any number of threads and on any device, and as random as they should be."""
+"""Normal numbers by position: the same wherever a run begins and on any device, and as random as they should be."""
 
 import numpy as np
 import pytest
 import torch
 from scipy import stats
 
-from smoothlime._core import parallel as _parallel
 from smoothlime.device import torch_normals
 from smoothlime.draws import designs
 from smoothlime.draws.normals import FEWEST_CHANGES, Run, Sequence, hashes, normals
@@ -76,14 +75,6 @@ class TestNumbers:
             expected = 2 * stats.norm.sf(far) * n
             assert abs((np.abs(z) > far).sum() - expected) < 4 * np.sqrt(expected)
 
-    def test_are_the_same_by_any_number_of_threads(self, monkeypatch):
-        run = Run(sequence(4), 3, 60_000)
-        alone = normals(run)
-        monkeypatch.setattr(_parallel, "LONG", 100)
-        for count in ("2", "3", "8"):
-            monkeypatch.setenv("OMP_NUM_THREADS", count)
-            np.testing.assert_array_equal(normals(run), alone)
-
     @pytest.mark.parametrize("start", [0, 1, 2**40 + 3])
     def test_are_the_same_made_by_torch(self, start):
         for seed in range(4):
@@ -103,35 +94,9 @@ def test_a_design_says_which_numbers_its_draws_are(name):
     assert not designs.DESIGNS["orthogonal"].stream(5, seed=3).can_be_made_elsewhere
 
 
-@pytest.mark.parametrize("name", ["iid", "antithetic"])
-def test_a_design_draws_the_same_by_any_number_of_threads(name, monkeypatch):
-    def drawn():
-        stream = designs.DESIGNS[name].stream(50, seed=3)
-        return np.concatenate([stream.take(20), stream.take(14)])
-
-    alone = drawn()
-    monkeypatch.setattr(_parallel, "LONG", 100)
-    monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    np.testing.assert_array_equal(drawn(), alone)
-
-
 def test_steps_are_rounded_once_to_the_type_they_are_written_in():
     z = np.random.default_rng(0).normal(size=(2, 3, 7, 5))
     factor = Neighbourhood(0.3).factor(5)
     out = np.full(z.shape, np.nan, dtype=np.float32)
     factor.write_steps(z, out)
     np.testing.assert_array_equal(out, factor.steps(z).astype(np.float32))
-
-
-@pytest.mark.parametrize(("asked", "expected"), [("3", 3), ("1", 1), ("64", 16)])
-def test_threads_are_limited_by_the_variable_that_limits_numerical_libraries(asked, expected, monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", asked)
-    assert _parallel.threads(100 * _parallel.LONG) == expected
-    assert _parallel.threads(10) == 1
-
-
-def test_without_the_variable_there_is_a_thread_for_each_processor(monkeypatch):
-    monkeypatch.setattr(_parallel.os, "sched_getaffinity", lambda _: range(5), raising=False)
-    for unset in ("", "0", "many"):
-        monkeypatch.setenv("OMP_NUM_THREADS", unset)
-        assert _parallel.threads(100 * _parallel.LONG) == 5

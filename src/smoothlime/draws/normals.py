@@ -1,9 +1,9 @@
-"""Standard normal numbers by position: any run of an endless sequence, by any number of threads, on any device.
+"""Standard normal numbers by position: any run of an endless sequence, on any device.
 
 Numbers 2i and 2i + 1 come from 64 bits, a hash of i (splitmix64: Steele, Lea and Flood, 2014), half of which give a
-radius and half an angle (Box and Muller, 1958). Nothing is handed on from number to number, so that several threads
-fill a run to the bit as one would, and a graphics card makes the same numbers where it needs them, but for the last
-digit of a logarithm or a cosine. A radius of 32 bits ends at 6.8, which one number in 10¹¹ would exceed.
+radius and half an angle (Box and Muller, 1958). Nothing is handed on from number to number, so that a graphics card
+makes the same numbers where it needs them, but for the last digit of a logarithm or a cosine. A radius of 32 bits ends
+at 6.8, which one number in 10¹¹ would exceed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._core.parallel import in_parts, threads
 from .._core.types import Array
 
 MIXES, LAST_SHIFT = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)), 31
@@ -71,12 +70,8 @@ def normals(run: Run) -> Array:
     first, last = run.pairs
     made = np.empty((last - first, 2))
 
-    def fill(part: slice) -> None:
-        for start in range(part.start, part.stop, CACHED):
-            stop = min(part.stop, start + CACHED)
-            _fill(made[start:stop], run.sequence, first + start)
-
-    in_parts(fill, last - first, min(len(made), threads(made.size)))
+    for start in range(0, len(made), CACHED):
+        _fill(made[start : start + CACHED], run.sequence, first + start)
     return made.reshape(-1)[run.part]
 
 
