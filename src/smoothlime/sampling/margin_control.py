@@ -88,7 +88,7 @@ def settle_control(
 
     Where a control was asked for by name, an error says why there is none.
     """
-    is_asked_for = getattr(method, "control", "none") == "margin"
+    is_asked_for = method.wants_control
     could_have = is_chosen and method.needs == "values" and len(problem.factor.free) <= BASIS_FEATURES
     if not (is_asked_for or could_have):
         return method, None
