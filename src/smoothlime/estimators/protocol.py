@@ -305,7 +305,7 @@ class Estimator(ABC):
         """Fewest draws that carry slopes and their errors for d features."""
 
     def pilot(self, d: int) -> int:
-        """Draws that come first and only tune it: see `end_pilot`. None where `only_sums`."""
+        """Draws that come first and only tune it: see `end_pilot`. None where `only_sums`, or of aligned designs."""
         return 0
 
     def numbers(self, setup: Setup) -> int:

@@ -98,6 +98,7 @@ def _sample(panel: Panel, found: ResultBuffer) -> None:
         found.rotate(_with_targets(panel.rows, t), np.repeat(panel.sampler.aligned.directions, t, axis=0))
     drawn = plan.method.pilot(plan.d)
     if drawn:
+        assert not plan.design.is_aligned  # its groups are equal parts of all draws up to a look
         panel.advance(0, drawn)
         plan.method.end_pilot(panel.sums.state(plan, slice(None)), drawn, plan.stopping.looks[-1])
     for n in plan.stopping.looks:
