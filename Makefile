@@ -66,7 +66,7 @@ reproduce: install ## redo the paper's figures, test its claims, write report/in
 docs: install ## build the documentation; a warning is an error
 	$(BIN)/sphinx-build -E -W --keep-going -b html docs docs/_build/html # -E: no page is taken from an earlier build
 
-BENCH := error memory overhead scaling stability startup time trees
+BENCH := error latency memory overhead scaling stability startup time trees
 LONG  := alternatives certificates controls coverage designs nets intervals stopping
 
 bench: install ## run the benchmarks on one thread: a quarter of an hour

@@ -34,6 +34,7 @@ TABLES: dict[str, tuple[str, Callable[[Sequence[Any]], str]]] = {
     "scaling": ("scaling", tables.scaling),
     "memory": ("memory", tables.memory),
     "startup": ("startup", tables.startup),
+    "latency": ("latency", tables.latency),
     "gpu": ("gpu", tables.gpu),
     "coverage": ("coverage", lambda records: coverage.well_behaved_table(records, 1_024)),
     "coverage-skewed-1": ("coverage", lambda records: coverage.skewed_table(records, 1)),

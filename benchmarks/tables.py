@@ -245,6 +245,18 @@ def _call(record: Record) -> str:
     return f"`explain`, one row, {record['draws']} draws, {record['what']}: beyond the bare model"
 
 
+def latency(records: Sequence[Record]) -> str:
+    """Milliseconds of one call, beside those of the model's own calls in it."""
+    lines = [
+        (
+            each["model"], *(f"{1e3 * each[name]:.1f}" for name in ("first", "seconds", "bare")),
+            each["calls"], each["goal"],
+        )
+        for each in records
+    ]  # fmt: skip
+    return markdown(("model", "first call, ms", "later calls, median", "the model's own", "calls of it", "goal"), lines)
+
+
 def overhead_long(records: Sequence[Record]) -> str:
     """Everyone's time over the bare network's."""
     lines = [

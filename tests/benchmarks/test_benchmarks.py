@@ -15,7 +15,7 @@ import smoothlime
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "benchmarks"
-SCRIPTS = ("error", "time", "stability", "scaling", "memory", "startup", "intervals")
+SCRIPTS = ("error", "time", "stability", "scaling", "memory", "startup", "latency", "intervals")
 """Those that are quick enough to be tried; time reads what error has written."""
 
 
