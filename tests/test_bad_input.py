@@ -374,7 +374,7 @@ class TestModels:
     @pytest.mark.parametrize("answer", [np.nan, None], ids=["no number", "an error"])
     def test_that_fail_beside_the_first_row_are_complained_about_only_where_a_draw_leads_there(self, answer):
         def fails_where_no_draw_is(a):
-            if len(a) == 3:  # the first row and its companions
+            if len(a) == 3:  # the first row and its probe points
                 assert answer is not None
                 return np.full(3, answer)
             return total(a)

@@ -130,7 +130,7 @@ def test_kernel_shap_with_every_coalition_has_no_chance_left():
 def test_evaluations_are_those_that_reach_the_network(bent):
     data, points, *_ = bent
     ours = [DESIGNS["aligned"].whole(150, 8) + PILOTS[1] + 2, DESIGNS["orthogonal"].whole(150, 8) + 2]
-    ours = [each + 3 / data["rows"] for each in ours]  # the first row was asked beside two companions too
+    ours = [each + 3 / data["rows"] for each in ours]  # the first row was asked beside two probe points too
     assert data["evaluations"] == [1, STEPS, 150, 1 + 150 * BACKGROUND, 150, *ours]
     explanations = data["rows"] * (data["seeds"] + data["neighbours"]) + 1  # one to warm up
     about_rows = 1  # how many outputs there are

@@ -128,7 +128,7 @@ class TestCombination:
         noise = np.random.default_rng(4).normal(size=(5, 16, 3))
         gradients = np.full((5, 16, 3), 2.0)
         slopes = gradients + 1e-3 * noise
-        slopes[1, :, 2] += 1.0  # a tenth of the spread, and many standard errors: torn
+        slopes[1, :, 2] += 1.0  # a tenth of the spread, and many standard errors: inconsistent
         slopes[2, :, 2] += 0.5  # many standard errors, but too little
         slopes[3, :, 2] = 3.0 + 4 * noise[3, :, 2]  # enough, but it may be chance
         slopes[4] += 10.0

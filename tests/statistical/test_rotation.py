@@ -521,7 +521,7 @@ class TestLeastSquares:
          (lambda s: s + s**9 / 30_000, 1 + 945 / 30_000)],
     )  # fmt: skip
     def test_intervals_hold_almost_as_often_as_they_say_where_pairs_show_little_of_the_tails(self, function, slope):
-        """When carriers of the model itself were counted, these held 79 to 82%."""
+        """When draws that carry the model itself were counted, these held 79 to 82%."""
         d = 20
         u = np.sqrt(np.arange(d, 0, -1.0))
         u /= np.linalg.norm(u)

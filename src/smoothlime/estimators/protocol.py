@@ -342,7 +342,7 @@ class Estimator(ABC):
 class ValueSums:
     """Sums of powers of f − pivot, the first by row and group: mean, variance and tails of the model nearby.
 
-    Powers beyond the second are summed up where somebody asks for `carriers`.
+    Powers beyond the second are summed up where somebody asks for `effective_sample_size`.
     """
 
     def __init__(self, rows: int, groups: int, *, has_tails: bool = False) -> None:

@@ -296,7 +296,7 @@ def holm(p: Array) -> Array:
 
 
 def warn_of_jumps(plan: Plan, target: Target, explanations: list[Explanation], inconsistent: Flags) -> None:
-    """Say where a model changes but has no slope at all, or has been `torn` (r·t,), and gradients are not its slopes.
+    """Say where a model changes but has no slope at all, or is `inconsistent` (r·t,), and gradients are not its slopes.
 
     Whoever is suspected is asked a little more; the first one stands for all.
     """

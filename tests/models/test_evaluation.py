@@ -14,8 +14,8 @@ from smoothlime.sampling import device_loop
 X = np.random.default_rng(5).normal(size=(1, 4))
 
 
-@pytest.fixture(autouse=True, params=[False, True], ids=["processor", "apart"])
-def is_apart(request, monkeypatch):
+@pytest.fixture(autouse=True, params=[False, True], ids=["processor", "card"])
+def is_asynchronous(request, monkeypatch):
     """Networks are explained as on a processor, and as on a graphics card."""
     if request.param:
         monkeypatch.setattr(TorchModel, "is_asynchronous", True)
