@@ -68,8 +68,8 @@ def explain(
         Output position or name; `"predicted"` for each row's own top class; `{"a": 1, "b": -1}` for a contrast. The
         one margin of two classes is that of the second, so position 1; it needs no target.
     output
-        For classifiers: explain the probability or the margin. The margin of an outlier detector is its score, without
-        which its predictions are explained. Functions and torch modules are taken as they are.
+        For classifiers: explain the probability or the margin. `"margin"` is also the score of an outlier detector and
+        the raw score of boosted models. Functions and torch modules are taken as they are.
     n_samples
         A fixed number of draws per row, rounded up to whole blocks of the design: for `"aligned"`, which `"auto"`
         mostly takes from 64 or 256 on, and `"sobol"` to a power of two (257 to 512), from 16 and 8 on. The result's

@@ -76,6 +76,21 @@ def test_predictions_alone_have_nothing_to_compare(folder):
     assert "No certificate: give --range" in done.output
 
 
+def test_a_forest_is_not_said_to_have_no_jumps(folder):
+    (folder / "forests.py").write_text(
+        "from sklearn.ensemble import RandomForestClassifier\n"
+        "model = RandomForestClassifier(5, random_state=0).fit([[0, 1], [1, 0], [1, 1], [0, 0]], [0, 1, 1, 0])\n"
+    )
+    arguments = ["check", "forests:model", str(folder / "rows.csv"), "--path", str(folder), "--target", "1"]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 0, done.output
+    assert "jump" not in done.output
+    assert "certified; assumes outputs between 0 and 1)" in done.output
+    steep = CliRunner().invoke(main, [*arguments, "--gradient-bound", "1000"])
+    assert steep.exit_code == 2
+    assert "smoothlime: --gradient-bound is for models without jumps, and a RandomForestClassifier is" in steep.output
+
+
 def test_the_predicted_class_of_a_row_is_held_for_its_neighbours(folder):
     (folder / "border.csv").write_text("age,debt\n0.0,0.0\n0.001,1.0\n-0.001,2.0\n")
     done = check(folder, "sides", "--target", "predicted", "--raw-units", "--sigma", "0.5", table="border.csv")

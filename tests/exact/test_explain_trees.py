@@ -1,5 +1,6 @@
 """Trees through the front door: exact with no options, and honest where they are not."""
 
+import catboost
 import lightgbm
 import numpy as np
 import pytest
@@ -21,6 +22,8 @@ from smoothlime.errors import CategoriesPerturbed, InvalidArgument, NoClosedForm
 CANCER, SICK = load_breast_cancer(return_X_y=True, as_frame=True)
 DIABETES, SUGAR = load_diabetes(return_X_y=True, as_frame=True)
 WINE, GROWER = load_wine(return_X_y=True, as_frame=True)
+
+CAT = {"iterations": 30, "depth": 4, "random_seed": 0, "verbose": 0, "allow_writing_files": False}
 
 MODELS = {
     "forest": (lambda: RandomForestClassifier(30, random_state=0), CANCER, SICK, {"target": "1"}),
@@ -46,6 +49,9 @@ MODELS = {
         SICK,
         {"output": "margin"},
     ),
+    "catboost": (lambda: catboost.CatBoostRegressor(**CAT), DIABETES, SUGAR, {}),
+    "catboost margin": (lambda: catboost.CatBoostClassifier(**CAT), CANCER, SICK, {"output": "margin"}),
+    "catboost of three": (lambda: catboost.CatBoostClassifier(**CAT), WINE, GROWER, {"output": "margin", "target": 2}),
 }
 
 

@@ -9,6 +9,7 @@ import threading
 import warnings
 import weakref
 
+import catboost
 import lightgbm
 import numpy as np
 import pandas as pd
@@ -40,6 +41,7 @@ OTHER = -2 * Y + X[:, 3]
 ROW = X[:1]
 XGB = {"n_estimators": 12, "max_depth": 4, "n_jobs": 1}
 LGBM = {"n_estimators": 12, "n_jobs": 1, "verbose": -1}
+CAT = {"iterations": 12, "depth": 4, "thread_count": 1, "verbose": 0, "allow_writing_files": False}
 
 REGRESSORS = {
     "tree": lambda: DecisionTreeRegressor(max_depth=5, random_state=0),
@@ -49,6 +51,7 @@ REGRESSORS = {
     "hist": lambda: HistGradientBoostingRegressor(max_iter=12, random_state=0),
     "xgboost": lambda: xgboost.XGBRegressor(**XGB),
     "lightgbm": lambda: lightgbm.LGBMRegressor(**LGBM),
+    "catboost": lambda: catboost.CatBoostRegressor(**CAT),
 }
 CLASSIFIERS = {
     "forest": lambda: RandomForestClassifier(6, max_depth=5, random_state=0),
@@ -56,6 +59,7 @@ CLASSIFIERS = {
     "hist": lambda: HistGradientBoostingClassifier(max_iter=12, random_state=0),
     "xgboost": lambda: xgboost.XGBClassifier(**XGB),
     "lightgbm": lambda: lightgbm.LGBMClassifier(**LGBM),
+    "catboost": lambda: catboost.CatBoostClassifier(**CAT),
 }
 LINEAR = {
     "ridge": Ridge,

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import catboost
 import lightgbm
 import numpy as np
 import pytest
@@ -35,6 +36,7 @@ CATBOOST = json.loads((Path(__file__).parent / "catboost.json").read_text())
 SMALL = {"n_estimators": 12, "random_state": 0}
 XGB = {**SMALL, "n_jobs": 1}
 LGBM = {**SMALL, "n_jobs": 1, "verbose": -1}
+CAT = {"iterations": 12, "depth": 4, "random_seed": 0, "thread_count": 1, "verbose": 0, "allow_writing_files": False}
 
 
 def holes(X, seed=0):
@@ -95,6 +97,7 @@ ASK = {
         xgboost.DMatrix(X, feature_types=model.feature_types), output_margin=True
     ),
     "lgbm": lambda model, X: model.predict(X, raw_score=True),
+    "cat": lambda model, X: model.predict(X, prediction_type="RawFormulaVal"),
     "lgbm mean": lambda model, X: model.predict(X, raw_score=True) / SMALL["n_estimators"],
 }
 FORESTS = {"boosting_type": "rf", "bagging_freq": 1, "bagging_fraction": 0.6}
@@ -156,6 +159,19 @@ MODELS = {
     "lightgbm dart": (lightgbm.LGBMClassifier(boosting_type="dart", **LGBM), CANCER, "lgbm", 1, {}),
     "lightgbm stopped early": (Early(lightgbm.LGBMClassifier(**LGBM)), CANCER, "lgbm", 1, {}),
     "lightgbm ranker": (lightgbm.LGBMRanker(**LGBM), RANKS, "value", 1, GROUPS),
+    "catboost": (catboost.CatBoostClassifier(**CAT), HOLEY_CANCER, "cat", 1, {}),
+    "catboost, three classes": (catboost.CatBoostClassifier(**CAT), HOLEY_WINE, "cat", 3, {}),
+    "catboost, nothing missing": (catboost.CatBoostRegressor(**CAT), WHOLE, "value", 1, {}),
+    "catboost, missing is most": (catboost.CatBoostClassifier(nan_mode="Max", **CAT), HOLEY_CANCER, "cat", 1, {}),
+    "catboost by depth": (catboost.CatBoostRegressor(grow_policy="Depthwise", **CAT), DIABETES, "value", 1, {}),
+    "catboost by leaves": (catboost.CatBoostClassifier(grow_policy="Lossguide", **CAT), HOLEY_WINE, "cat", 3, {}),
+    "catboost of several targets": (
+        catboost.CatBoostRegressor(loss_function="MultiRMSE", **CAT), SEVERAL, "value", 3, {},
+    ),
+    "catboost poisson": (catboost.CatBoostRegressor(loss_function="Poisson", **CAT), DIABETES, "cat", 1, {}),
+    "catboost, some ignored": (catboost.CatBoostRegressor(ignored_features=[0, 9], **CAT), DIABETES, "value", 1, {}),
+    "catboost without a name for its kind": (catboost.CatBoost(CAT), DIABETES, "value", 1, {}),
+    "catboost ranker": (catboost.CatBoostRanker(**CAT), RANKS, "value", 1, {"group_id": [0] * 200 + [1] * 242}),
 }  # fmt: skip
 NAN_REFUSED = "gradient boosting"
 
@@ -288,44 +304,23 @@ def test_catboost_files_predict_what_was_recorded(kind, tmp_path):
     assert trees.k == (3 if kind == "multiclass" else 1)
 
 
-class CatBoost:
-    """Stands for a fitted model: gives its file away, and answers as CatBoost's documentation says it does."""
-
-    __module__ = "catboost.core"
-
-    def __init__(self, content, off=0.0):
-        self.content, self.off = content, off
-
-    def save_model(self, path, format):
-        assert format == "json"
-        Path(path).write_text(json.dumps(self.content))
-
-    def predict(self, rows, prediction_type="RawFormulaVal"):
-        assert prediction_type == "RawFormulaVal"
-        single = np.nan_to_num(rows.astype(np.float32), nan=-np.inf)  # AsFalse
-        scale, bias = self.content["scale_and_bias"]
-        out = np.full(len(rows), bias[0] + self.off)
-        for tree in self.content["oblivious_trees"]:
-            bits = [single[:, each["float_feature_index"]] > each["border"] for each in tree["splits"]]
-            out += scale * np.array(tree["leaf_values"])[sum(bit.astype(int) << i for i, bit in enumerate(bits))]
-        return out
+def test_catboost_models_are_proved(monkeypatch):
+    model = catboost.CatBoostRegressor(**CAT).fit(*DIABETES)
+    predict = catboost.CatBoostRegressor.predict
+    monkeypatch.setattr(catboost.CatBoostRegressor, "predict", lambda *given, **more: predict(*given, **more) + 1.0)
+    with pytest.raises(NoClosedForm, match=r"from the CatBoostRegressor predict otherwise than the model, by up to 1;"):
+        read_trees(model)
 
 
-def test_catboost_models_are_recognised_and_proved():
-    content = CATBOOST["oblivious"]["model"]
-    rows = np.array(CATBOOST["oblivious"]["rows"], dtype=np.float64)
-    np.testing.assert_allclose(CatBoost(content).predict(rows), np.ravel(CATBOOST["oblivious"]["raw"]), atol=1e-13)
-    for output in ("margin", "probability"):
-        assert read_trees(CatBoost(content), output).n_trees == 4
-    with pytest.raises(NoClosedForm, match=r"read from the CatBoost predict otherwise than the model, by up to 0\.01;"):
-        read_trees(CatBoost(content, off=0.01))
-
-
-def test_catboost_categories_are_refused():
-    content = json.loads(json.dumps(CATBOOST["oblivious"]["model"]))
-    content["oblivious_trees"][0]["splits"][0] = {"split_type": "OneHotFeature", "cat_feature_index": 0, "value": 3}
+def test_catboost_categories_are_refused(tmp_path):
+    X, y = DIABETES[0].astype(object), DIABETES[1]
+    X[:, 1] = (DIABETES[0][:, 1] > 0).astype(int)
+    model = catboost.CatBoostRegressor(cat_features=[1], **CAT).fit(X, y + 200.0 * X[:, 1].astype(float))
+    with pytest.raises(NoClosedForm, match=r"the CatBoostRegressor has categories.*not read"):
+        read_trees(model)
+    model.save_model(tmp_path / "model.json", format="json")
     with pytest.raises(NoClosedForm, match=r"splits on categories \(OneHotFeature\).*method='clime'"):
-        read_catboost(content)
+        read_catboost(tmp_path / "model.json")
 
 
 def test_catboost_features_go_by_their_number_and_not_by_their_place():
@@ -338,9 +333,7 @@ def test_catboost_features_go_by_their_number_and_not_by_their_place():
     np.testing.assert_allclose(
         trees.predict(rows[:, : trees.n_features]), CATBOOST["oblivious"]["raw"], rtol=0, atol=1e-13
     )
-    model = CatBoost(content)
-    model.n_features_in_ = 4
-    assert read_trees(model).n_features == 4
+    assert read_catboost(content, 4).n_features == 4
     content["features_info"]["float_features"] = [each for each in held if each["feature_index"] != max(asked)]
     with pytest.raises(NoClosedForm, match=r"splits on float feature \d, which is not among .* method='clime'"):
         read_catboost(content)
@@ -385,7 +378,7 @@ def test_lightgbm_that_leaves_trees_out_at_some_rows_is_refused(value):
 
 
 CURVE = r"turns the sum of its trees .* output='margin', or use method='clime'"
-ONLY_A_CURVE = r"turns the sum of its trees .* has no closed form\. Use method='clime'"  # regressors have no margin
+ONLY_A_CURVE = r"turns the sum of its trees .* has no closed form\. Use method='clime'"  # without a raw score
 STARTED = {"init": DecisionTreeRegressor(), **SMALL}
 TWICE = (WINE[0], np.column_stack([WINE[1], WINE[1]]))
 
@@ -396,8 +389,10 @@ TWICE = (WINE[0], np.column_stack([WINE[1], WINE[1]]))
         (GradientBoostingClassifier(**SMALL), CANCER, "probability", f"the GradientBoostingClassifier {CURVE}"),
         (HistGradientBoostingRegressor(loss="poisson", max_iter=3), DIABETES, "probability", ONLY_A_CURVE),
         (xgboost.XGBClassifier(**XGB), WINE, "probability", f"the XGBClassifier {CURVE}"),
-        (xgboost.XGBRegressor(objective="reg:gamma", **XGB), DIABETES, "probability", ONLY_A_CURVE),
+        (xgboost.XGBRegressor(objective="reg:gamma", **XGB), DIABETES, "probability", f"the XGBRegressor {CURVE}"),
         (lightgbm.LGBMClassifier(**LGBM), CANCER, "probability", f"the LGBMClassifier {CURVE}"),
+        (catboost.CatBoostClassifier(**CAT), WINE, "probability", f"the CatBoostClassifier {CURVE}"),
+        (catboost.CatBoostRegressor(loss_function="Poisson", **CAT), DIABETES, "probability", CURVE),
         (GradientBoostingRegressor(**STARTED), DIABETES, "margin", "from a DecisionTreeRegressor.*method='clime'"),
         (xgboost.XGBRegressor(booster="gblinear", n_estimators=2), DIABETES, "margin", "not made of trees; use method"),
         (lightgbm.LGBMRegressor(linear_tree=True, **LGBM), DIABETES, "margin", "linear trees .* use method='clime'"),
@@ -424,6 +419,7 @@ def test_models_without_a_margin_say_so():
         HistGradientBoostingClassifier(),
         xgboost.XGBClassifier(),
         lightgbm.LGBMRegressor(),
+        catboost.CatBoostRegressor(),
     ],
 )
 def test_models_that_are_not_fitted_say_so(model):
@@ -466,7 +462,7 @@ def test_without_treelite_the_extra_is_named(hide):
 
 def test_asking_for_the_library_imports_none():
     assert readers.__name__ in sys.modules
-    heavy = ["numba", "treelite", "sklearn", "xgboost", "lightgbm", "scipy"]
+    heavy = ["numba", "treelite", "sklearn", "xgboost", "lightgbm", "catboost", "scipy"]
     code = (
         "import sys\nfrom smoothlime.exact.trees.read.recognise import read_trees\n"
         f"assert read_trees(object()) is None\nprint([name for name in {heavy} if name in sys.modules])"

@@ -368,8 +368,6 @@ class TestEstimators:
         fitted = wrap(detector).fit(X)
         e = sl.explain(fitted, POINTS, output="margin", n_samples=64)
         np.testing.assert_array_equal(e.prediction, fitted.decision_function(POINTS))
-        usual = sl.explain(fitted, POINTS, n_samples=64)
-        np.testing.assert_array_equal(usual.prediction, fitted.predict(POINTS))
 
     def test_regressors_are_asked_to_predict(self):
         data, y = make_regression(80, 4, random_state=0)

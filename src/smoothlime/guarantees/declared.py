@@ -8,6 +8,7 @@ import numpy as np
 
 from .._core.types import Array
 from ..errors import InvalidArgument, ModelError
+from ..exact.trees.read.recognise import has_trees
 from ..models import Model, Target, model_epsilon
 from ..result.explanation import Explanation
 
@@ -31,6 +32,17 @@ def check_certifiable(method: Any) -> None:
             " features jumps, so that slopes may move more. Explain with method='clime'"
         )
         raise InvalidArgument(msg)
+
+
+def check_has_gradients(model: Any) -> None:
+    """Refuse a bound on the gradients of trees, which jump: between jumps any bound holds, and says nothing."""
+    estimator = getattr(getattr(model, "model", model), "estimator", None)
+    if has_trees(estimator):
+        msg = (
+            f"gradient_bound is for models without jumps, and a {type(estimator).__name__} is made of trees, which"
+            " jump. Give output_range=(lowest, highest) instead"
+        )
+        raise InvalidArgument(msg, argument="gradient_bound")
 
 
 def check_same_question(

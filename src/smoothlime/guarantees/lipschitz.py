@@ -30,14 +30,14 @@ from .._core.validate import (
 )
 from ..errors import InvalidArgument, WrongType
 from ..estimators.certified import standardising_factor
-from ..models import as_model
+from ..models import Differentiable, as_model
 from ..models.problem import build_problem
 from ..models.targets import check_target, implied_range, stretch_of
 from ..result.explanation import Explanation
 from ..space.neighbourhood import Factor, Neighbourhood
 from ..space.tables import as_table
 from ..uncertainty.bounds import density
-from .declared import check_certifiable, check_outputs, check_slopes
+from .declared import check_certifiable, check_has_gradients, check_outputs, check_slopes
 from .residual import residuals
 
 RANGE_SLOPE = sqrt(2 / (pi * exp(1)))
@@ -235,6 +235,7 @@ def certify(
         known = implied_range(adapted, target)
     if gradient_bound is not None:
         gradient_bound = check_number(gradient_bound, "gradient_bound") * stretch_of(target)
+        check_has_gradients(adapted)
     length = None if gradient_bound is None else gradient_bound * float(factor.std.max())
     if known is None and length is None:
         msg = (
@@ -275,7 +276,7 @@ def certify(
         assumes.append("no jumps")
         if explanation is not None and explanation.method == "smoothgrad":
             assumes.append("gradients that are the model's own")
-    elif explanation is None:
+    elif explanation is None and (adapted is None or isinstance(adapted, Differentiable)):
         assumes.append("no jumps where gradients are averaged")
     if len(factor.free) < factor.d:
         assumes.append("fixed features that stay as they are")

@@ -20,7 +20,7 @@ from ..sampling.loop import run
 from ..sampling.options import Options
 from ..sampling.plan import resolve
 from ..sampling.route import prepare
-from .declared import check_outputs, check_slopes, is_certifiable
+from .declared import check_has_gradients, check_outputs, check_slopes, is_certifiable
 from .lipschitz import certify
 
 MORE_DRAWS = 16
@@ -42,12 +42,14 @@ class Robustness:
     population: float
     """Mean of the same with 16 times the draws, shared: the part that is not sampling noise"""
     ceiling: Array | None
-    """(r,) what the certificate allows the model's part at the farthest neighbour, for a model without jumps where
-    gradients are averaged; None where nothing is known of the model"""
+    """(r,) what the certificate allows the model's part at the farthest neighbour, if what it assumes is true; None
+    where nothing is known of the model"""
     norm: int
     units: str
     neighbours: int
     spread: float
+    assumes: str = ""
+    """What the certificate assumes of the model"""
 
     def __str__(self) -> str:
         """The measure in a sentence."""
@@ -58,7 +60,8 @@ class Robustness:
             f"With {MORE_DRAWS} times the draws, shared, it is {self.population:.4g}: that part is the model.",
         ]
         if self.ceiling is not None:
-            lines.append(f"The model's part cannot exceed {float(self.ceiling.mean()):.4g} (certified; no jumps).")
+            most = f"{float(self.ceiling.mean()):.4g}"
+            lines.append(f"The model's part cannot exceed {most} (certified; assumes {self.assumes}).")
         return "\n".join(lines)
 
 
@@ -137,12 +140,13 @@ def robustness(
         for row, seen in enumerate(outputs):
             check_outputs(seen, known, f"at row {row} or next to it", is_implied=output_range is None)
     if gradient_bound is not None:
+        check_has_gradients(adapted)
         longest = check_number(gradient_bound, "gradient_bound") * stretch_of(target)
         check_slopes(_slopes(adapted, rows, steps, outputs, longest), longest, "next to row {i}")
     per_row = largest(first)
     more = dataclasses.replace(settings, n_samples=MORE_DRAWS * n_samples, draws="shared")
     population = largest(explained(more))
-    ceiling = None
+    ceiling, assumes = None, ""
     is_known = (known is not None or gradient_bound is not None) and is_certifiable(method)
     if is_known and (units == "standardised" or (factor.is_diagonal and not np.ptp(factor.lower))):
         certificate = certify(
@@ -155,6 +159,7 @@ def robustness(
             units=units,
         )
         farthest = np.linalg.norm(z, axis=2).max(axis=1) * width
+        assumes = certificate.assumes
         ceiling = certificate.bound(farthest) * (1.0 if norm == 2 else np.sqrt(len(factor.free)))
     return Robustness(
         per_row=per_row,
@@ -166,6 +171,7 @@ def robustness(
         units=units,
         neighbours=k,
         spread=width,
+        assumes=assumes,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from .._core.validate import as_names, check_choice
 from ..errors import InvalidArgument, WrongType
 from .function import FunctionModel
+from .labels import refuse_predict
 from .protocol import Model, is_model
 
 TORCH_MODULE = "torch.nn.modules.module.Module"
@@ -34,7 +35,7 @@ def as_model(
     output
         `None`: a torch module's outputs as they come, a classifier's probabilities. `"probability"` puts a
         softmax on a torch module's logits (a sigmoid where there is one). `"margin"` takes the
-        `decision_function` of a classifier or an outlier detector.
+        `decision_function` of a classifier or an outlier detector, or the raw score of a boosted model.
     outputs
         Names of the outputs of a function or a torch module; classifiers bring theirs.
     takes
@@ -92,12 +93,13 @@ def as_model(
 
         return from_estimator(obj, output=output or "probability", feature_names=names)
     if kind == "function":
-        _refuse_labels(obj)
+        refuse_predict(obj)
         if output is not None:
             msg = "output is for classifiers and torch modules; a function's outputs are explained as they are"
             raise InvalidArgument(msg, argument="output")
         return FunctionModel(obj, called, names, takes or "array")
     way = ", which scores new points if made with novelty=True" * (name == "LocalOutlierFactor")
+    way = way or ", which labels the rows it was fitted on, but no others" * hasattr(obj, "fit_predict")
     msg = f"model must be a torch module, an estimator with predict, or a function of points (n, d); got a {name}{way}"
     raise WrongType(msg)
 
@@ -132,21 +134,6 @@ def _check_output_choice(output: str | None) -> None:
     if output not in (None, "probability", "margin"):
         msg = f"output must be 'probability' or 'margin'; got {output!r}"
         raise InvalidArgument(msg, argument="output")
-
-
-def _refuse_labels(function: Any) -> None:
-    """Refuse the `predict` of a classifier, whose labels would be explained as numbers."""
-    function = getattr(function, "func", function)  # of a partial
-    owner = getattr(function, "__self__", None)
-    if getattr(function, "__name__", "") != "predict" or getattr(owner, "_estimator_type", None) == "regressor":
-        return
-    if hasattr(owner, "predict_proba") or getattr(owner, "classes_", None) is not None:
-        kind = type(owner).__name__
-        msg = (
-            f"model is the predict of a {kind}, which returns labels; give the {kind} itself, or explain how often it"
-            " predicts one class: lambda a: model.predict(a) == label"
-        )
-        raise WrongType(msg)
 
 
 def is_torch_module(obj: Any) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
@@ -11,7 +12,17 @@ import numpy as np
 
 from .._core.validate import is_iterable
 from ..errors import InvalidArgument, WrongType
-from .fitted import gives_probabilities, last_part, names_in
+from .fitted import (
+    attribute,
+    gives_probabilities,
+    last_part,
+    looks_up_columns,
+    names_in,
+    offers,
+    raw_score_switch,
+    with_categories,
+)
+from .labels import refuse_labels
 from .protocol import as_columns
 from .targets import Score
 
@@ -57,13 +68,13 @@ class EstimatorModel:
     estimator: Any
     ask: str
     given_names: tuple[str, ...] | None
-    keyword: str = ""
-    """Switch that makes `ask` return raw scores, where the library has one instead of a method"""
+    switch: Mapping[str, Any] | None = field(default=None, hash=False)
+    """What makes `predict` return raw scores, where the library has that instead of a method"""
 
     @property
     def outputs(self) -> tuple[str, ...]:
         """Names of the classes, of two classes the second for their one score; none for what is just predicted."""
-        if self.ask == "predict" and not self.keyword:
+        if self.ask == "predict" and self.switch is None:
             return ()
         labels = _labels(self.estimator)
         return Score(*labels) if self.is_margin and len(labels) == 2 else labels
@@ -76,7 +87,7 @@ class EstimatorModel:
     @property
     def is_margin(self) -> bool:
         """Whether raw scores are asked for."""
-        return bool(self.keyword) or self.ask == "decision_function"
+        return self.switch is not None or self.ask == "decision_function"
 
     @property
     def output_range(self) -> tuple[float, float] | None:
@@ -85,43 +96,43 @@ class EstimatorModel:
 
     @property
     def wants_table(self) -> bool:
-        """Whether it was fitted on a data frame, and so may look up columns by name."""
-        return names_in(self.estimator) is not None
+        """Whether it was fitted on a data frame, and so may look up columns by name or type."""
+        return looks_up_columns(self.estimator)
 
     def values(self, points: Any) -> Any:
         """Outputs at each point, (n, k)."""
         with NAMES_UNSAID:
-            switch = {self.keyword: True} if self.keyword else {}
-            return as_columns(getattr(self.estimator, self.ask)(points, **switch), len(points))
+            asked = with_categories(self.estimator, points)
+            return as_columns(getattr(self.estimator, self.ask)(asked, **(self.switch or {})), len(points))
 
 
 def from_estimator(estimator: Any, *, output: str, feature_names: tuple[str, ...] | None) -> EstimatorModel:
-    """Adapter for a fitted estimator; classifiers by probability or margin, all else by `predict`.
+    """Adapter for a fitted estimator: classifiers by probability or margin, all else by what it predicts or its score.
 
-    Outlier detectors predict ±1; their margin is the score behind it.
+    The margin is the `decision_function`, or else the raw score that boosting libraries add up.
     """
     _refuse_booster(estimator)
     names, classes = feature_names, _classes(estimator)
+    labels: tuple[str, ...] = ()
     is_classifier = getattr(estimator, "_estimator_type", None) == "classifier" or classes is not None
-    if not is_classifier and not _offers(estimator, "predict_proba"):
-        is_scored = output == "margin" and _offers(estimator, "decision_function")  # an outlier detector
-        return EstimatorModel(estimator, "decision_function" if is_scored else "predict", names)
-    if classes is None and hasattr(estimator, "fit") and (is_classifier or not hasattr(estimator, "n_features_in_")):
+    if not is_classifier and not offers(estimator, "predict_proba"):
+        refuse_labels(estimator, output)
+        if output == "probability":
+            return EstimatorModel(estimator, "predict", names)
+    elif classes is None and hasattr(estimator, "fit") and (is_classifier or not hasattr(estimator, "n_features_in_")):
         msg = f"the {type(estimator).__name__} is not fitted; call its fit first"
         raise InvalidArgument(msg)
-    labels = _labels(estimator)
+    else:
+        labels = _labels(estimator)
     if output == "probability":
         _check_offered(estimator, "predict_proba", output)
         return EstimatorModel(estimator, "predict_proba", names)
-    keyword = "" if _offers(estimator, "decision_function") else _raw_score_switch(estimator)
-    if not keyword:
-        _check_offered(estimator, "decision_function", output)
-        _refuse_pairs(estimator, labels)
-    return EstimatorModel(estimator, "predict" if keyword else "decision_function", names, keyword)
-
-
-def _offers(estimator: Any, method: str) -> bool:
-    return callable(getattr(estimator, method, None))
+    switch = None if offers(estimator, "decision_function") else raw_score_switch(estimator)
+    if switch is not None:
+        return EstimatorModel(estimator, "predict", names, switch)
+    _check_offered(estimator, "decision_function", output)
+    _refuse_pairs(estimator, labels)
+    return EstimatorModel(estimator, "decision_function", names)
 
 
 def _classes(estimator: Any) -> Any:
@@ -145,13 +156,23 @@ def _labels(estimator: Any) -> tuple[str, ...]:
 
 def _check_offered(estimator: Any, method: str, output: str) -> None:
     """Refuse what the estimator has no method for, and name a way that it has."""
-    if _offers(estimator, method):
+    if offers(estimator, method):
         return
     name = type(estimator).__name__
+    if output == "margin" and raw_score_switch(attribute(estimator, "best_estimator_")) is not None:
+        msg = f"output='margin' needs decision_function, which this {name} has not; give its best_estimator_, which"
+        msg += " has a raw score"
+        raise InvalidArgument(msg, argument="output")
     other = {"predict_proba": "decision_function", "decision_function": "predict_proba"}[method]
-    if _offers(estimator, other) or (output == "probability" and _raw_score_switch(estimator)):
+    if offers(estimator, other) or (output == "probability" and raw_score_switch(estimator) is not None):
         way = "margin" if output == "probability" else "probability"
         msg = f"output={output!r} needs {method}, which this {name} has not; use output={way!r}"
+        raise InvalidArgument(msg, argument="output")
+    if _classes(estimator) is None:
+        msg = (
+            f"output='margin' needs a score behind what is predicted, and this {name} has none that is known; leave"
+            " output out to explain what it predicts"
+        )
         raise InvalidArgument(msg, argument="output")
     way = (
         "make it with voting='soft'"
@@ -181,9 +202,3 @@ def _refuse_booster(estimator: Any) -> None:
             " a function: lambda a: booster.predict(xgboost.DMatrix(a))"
         )
         raise WrongType(msg)
-
-
-def _raw_score_switch(estimator: Any) -> str:
-    """The keyword of `predict` by which boosting libraries return raw scores."""
-    known = {"XGBModel": "output_margin", "LGBMModel": "raw_score"}
-    return next((known[cls.__name__] for cls in type(estimator).__mro__ if cls.__name__ in known), "")

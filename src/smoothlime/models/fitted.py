@@ -1,4 +1,4 @@
-"""What fitted estimators tell of themselves: columns, categories, and whether they give probabilities.
+"""What fitted estimators tell of themselves: columns, categories, raw scores, and whether they give probabilities.
 
 Libraries are recognised by the names of their classes, never imported to ask.
 """
@@ -21,6 +21,15 @@ PROBABILITIES = {
 ALIASES = ("objective", "objective_type", "application", "app", "loss")
 """Names under which LightGBM takes its objective."""
 
+RAW_SCORES: dict[str, dict[str, Any]] = {
+    "xgboost.XGBModel": {"output_margin": True},
+    "lightgbm.LGBMModel": {"raw_score": True},
+    "lightgbm.Booster": {"raw_score": True},
+    "catboost.CatBoostRanker": {},  # predicts nothing else
+    "catboost.CatBoost": {"prediction_type": "RawFormulaVal"},
+}
+"""What `predict` of boosting libraries must be given to return raw scores."""
+
 WRAPPED = ("estimators_", "estimator_", "classifier_", "base_estimator_", "calibrated_classifiers_")
 """Attributes of scikit-learn and its kin that hold what is averaged, after fitting."""
 
@@ -33,10 +42,60 @@ def attribute(thing: Any, name: str) -> Any:
         return None
 
 
+def kinds_of(thing: Any) -> tuple[str, ...]:
+    """Names of its classes along the MRO, each behind that of its library: "sklearn.KMeans"."""
+    return tuple(f"{cls.__module__.partition('.')[0]}.{cls.__name__}" for cls in type(thing).__mro__)
+
+
+def offers(thing: Any, method: str) -> bool:
+    """Whether it can be asked so."""
+    return callable(getattr(thing, method, None))
+
+
 def names_in(estimator: Any) -> tuple[str, ...] | None:
     """Columns of the data frame it was fitted on, if it was."""
     names = attribute(estimator, "feature_names_in_")
+    if names is None:
+        names = _names_of_boosted(estimator)
     return None if names is None else tuple(str(each) for each in names)
+
+
+def _names_of_boosted(estimator: Any) -> list[str] | None:
+    """Names of the columns, unless the library made them up."""
+    kinds = kinds_of(estimator)
+    if "catboost.CatBoost" in kinds:
+        names = attribute(estimator, "feature_names_") or []
+        return None if names == [str(j) for j in range(len(names))] else names
+    if "lightgbm.Booster" in kinds:
+        names = estimator.feature_name()
+        return None if names == [f"Column_{j}" for j in range(len(names))] else names
+    return None
+
+
+def looks_up_columns(estimator: Any) -> bool:
+    """Whether it must be given a data frame where there is one: some go by names, CatBoost's categories by types."""
+    return attribute(estimator, "feature_names_in_") is not None or bool(whole_categories(estimator))
+
+
+def raw_score_switch(estimator: Any) -> dict[str, Any] | None:
+    """What `predict` must be given to return raw scores, if it can; a pipeline hands it on to its last step."""
+    kinds = kinds_of(estimator)
+    if "sklearn.Pipeline" in kinds:
+        return raw_score_switch(estimator.steps[-1][1])
+    return next((RAW_SCORES[kind] for kind in kinds if kind in RAW_SCORES), None)
+
+
+def with_categories(estimator: Any, points: Any) -> Any:
+    """The points as CatBoost takes them: categories that are numbers must be whole, which an array of floats is not."""
+    categories = list(whole_categories(estimator))
+    if not categories or not isinstance(points, np.ndarray):
+        return points
+    codes = points[:, categories]
+    if not (codes == np.rint(codes)).all():
+        return points  # it says itself what is wrong with them
+    mixed = points.astype(object)
+    mixed[:, categories] = codes.astype(np.int64)
+    return mixed
 
 
 def last_part(estimator: Any) -> Any:
@@ -62,9 +121,17 @@ def categorical_features(estimator: Any) -> tuple[int, ...]:
         return ()
 
 
+def whole_categories(estimator: Any) -> tuple[int, ...]:
+    """Those that the model refuses as floats, and so cannot be perturbed: CatBoost's."""
+    fitted = getattr(estimator, "best_estimator_", estimator)
+    return categorical_features(fitted) if "catboost.CatBoost" in kinds_of(fitted) else ()
+
+
 def _declared(estimator: Any) -> Any:
-    kinds = {f"{cls.__module__.partition('.')[0]}.{cls.__name__}" for cls in type(estimator).__mro__}
-    if kinds & {"lightgbm.LGBMModel", "lightgbm.Booster"}:
+    kinds = kinds_of(estimator)
+    if "catboost.CatBoost" in kinds:
+        return estimator.get_cat_feature_indices()
+    if "lightgbm.LGBMModel" in kinds or "lightgbm.Booster" in kinds:
         settings = getattr(estimator, "booster_", estimator).params
         # the second where the trees were read from a file
         return settings.get("categorical_column") or settings.get("categorical_feature") or ()
@@ -77,11 +144,15 @@ def _declared(estimator: Any) -> Any:
 
 def gives_probabilities(estimator: Any) -> bool:
     """Whether no part of an estimator is known to return other numbers than those between 0 and 1."""
-    return all(_is_weighed_fairly(each) and _has_objectives(each) for each in _parts(estimator, set()))
+    return all(_is_weighed_fairly(each) and _has_objectives(each) for each in parts_of(estimator))
+
+
+def parts_of(estimator: Any) -> Iterator[Any]:
+    """The estimator and all that it asks in turn."""
+    return _parts(estimator, set())
 
 
 def _parts(estimator: Any, seen: set[int]) -> Iterator[Any]:
-    """The estimator and all that it asks in turn."""
     if estimator is None or isinstance(estimator, str) or id(estimator) in seen:
         return
     seen.add(id(estimator))
@@ -121,7 +192,7 @@ def _has_objectives(estimator: Any) -> bool:
         given = estimator.get_params()
         known += [given.get(alias) for alias in ALIASES] + [attribute(estimator, "_objective"), _of_lightgbm(estimator)]
     elif "XGBModel" in kinds:
-        known.append(_of_xgboost(estimator))
+        known.append(objective_of_xgboost(estimator))
     elif "CatBoost" in kinds:
         given = estimator.get_params()
         known += [given.get("loss_function"), given.get("objective")]
@@ -139,7 +210,7 @@ def _of_lightgbm(estimator: Any) -> str | None:
     return next((line.partition("=")[2].split()[0] for line in lines if line.startswith("objective=")), "custom")
 
 
-def _of_xgboost(estimator: Any) -> str | None:
+def objective_of_xgboost(estimator: Any) -> str | None:
     """The objective that its trees were fitted to."""
     booster = attribute(estimator, "_Booster")
     return None if booster is None else str(json.loads(booster.save_config())["learner"]["objective"]["name"])

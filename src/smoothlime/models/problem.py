@@ -16,7 +16,7 @@ from ..space.neighbourhood import Factor, Neighbourhood
 from ..space.tables import Table, agreed_columns, as_table, check_numbered
 from . import Model, as_asked
 from .estimator import EstimatorModel
-from .fitted import categorical_features
+from .fitted import categorical_features, whole_categories
 from .function import FunctionModel
 from .on_tables import TableModel
 from .protocol import model_epsilon
@@ -79,6 +79,7 @@ def build_problem(
     if table is None and getattr(adapted, "takes", "") == "table":
         msg = f"the model takes tables, but X is a {type(X).__name__}; give the rows as a data frame"
         raise WrongType(msg)
+    _refuse_moved_categories(adapted, factor, names)
     rows = x
     if table is not None and (table.not_numeric or getattr(adapted, "wants_table", False)):
         adapted, rows = TableModel.of(adapted, table, factor.free), table.coded(x, factor.free)
@@ -98,6 +99,20 @@ def _read(X: Any) -> tuple[Table | None, Array]:
         )
         raise WrongType(msg)
     return table, table.numbers()
+
+
+def _refuse_moved_categories(model: Model, factor: Factor, names: tuple[str, ...]) -> None:
+    """Refuse to perturb categories that the model takes as whole numbers or text only."""
+    if not isinstance(model, EstimatorModel):
+        return
+    moved = [names[j] for j in whole_categories(model.estimator) if j in factor.free]
+    if moved:
+        listed = ", ".join(map(repr, moved[:3])) + ", ..." * (len(moved) > 3)
+        msg = (
+            f"sigma perturbs {listed}: to the {type(model.estimator).__name__} a category, which no number lies"
+            f" between. Hold such features fixed: sigma=Neighbourhood(..., fixed=[{listed}])"
+        )
+        raise InvalidArgument(msg, argument="sigma")
 
 
 def _warn_of_categories(model: Model, factor: Factor, names: tuple[str, ...]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ....errors import NoClosedForm, UnreadableFile
+from ....models.fitted import raw_score_switch
 from ..format import TreeEnsemble, as_threshold, join_trees
 
 
@@ -132,9 +133,10 @@ def ask_catboost(model: Any, *, raw: bool) -> Any:
     """Raw scores (n, k) of a fitted model, or what it predicts in everyday use."""
 
     def ask(rows: Any) -> Any:
-        usual = "Probability" if hasattr(model, "predict_proba") else "Exponent"
-        kind = "RawFormulaVal" if raw or not hasattr(model, "predict_proba") else usual
-        out = model.predict(rows, prediction_type=kind) if raw or kind == usual else model.predict(rows)
+        if raw:
+            out = model.predict(rows, **(raw_score_switch(model) or {}))
+        else:
+            out = model.predict_proba(rows) if hasattr(model, "predict_proba") else model.predict(rows)
         return np.asarray(out, dtype=np.float64).reshape(len(rows), -1)
 
     return ask

@@ -15,6 +15,7 @@ import numpy as np
 
 from ...._core.types import Array
 from ....errors import InvalidArgument, NoClosedForm
+from ....models.fitted import categorical_features, parts_of, raw_score_switch
 from ..format import NO_CATEGORY, TreeEnsemble
 
 PROBES = 192
@@ -73,8 +74,8 @@ class Access:
         raw, usual = self.ask_raw(rows), self.ask_usual(rows)
         if usual.shape == raw.shape and np.allclose(usual, raw, rtol=1e-5, atol=1e-6 * np.abs(raw).max()):
             return ""
-        # regressors are asked for what they predict, whatever `output` says
-        way = "Explain the sum with output='margin', or use" if hasattr(self.model, "predict_proba") else "Use"
+        has_margin = hasattr(self.model, "predict_proba") or raw_score_switch(self.model) is not None
+        way = "Explain the sum with output='margin', or use" if has_margin else "Use"
         return (
             f"the {type(self.model).__name__} turns the sum of its trees into its output by a curve, and what comes out"
             f" has no closed form. {way} method='clime'"
@@ -162,13 +163,25 @@ def _rounded(t: Array, step: int) -> Array:
 
 def recognise(model: Any) -> Access | None:
     """How to get at a fitted model, by the names of its classes; None where it is not made of trees."""
+    found = _table_entry(model)
+    return None if found is None else found(model)
+
+
+def has_trees(estimator: Any) -> bool:
+    """Whether an estimator, or a part of what it averages or decides by, is made of trees: then it jumps."""
+    return any(
+        _table_entry(part) is not None and getattr(part, "booster", None) != "gblinear" for part in parts_of(estimator)
+    )
+
+
+def _table_entry(model: Any) -> Callable[[Any], Access] | None:
     for kind in type(model).__mro__:
         name = f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
         if kind.__module__.startswith("sklearn."):
             name = ".".join(kind.__module__.split(".")[:2]) + f".{kind.__name__}"
         for names, found in TABLE:
             if name in names:
-                return found(model)
+                return found
     return None
 
 
@@ -242,6 +255,12 @@ def _lightgbm(model: Any) -> Access:
 def _catboost(model: Any) -> Access:
     from .catboost import ask_catboost, read_catboost, save_catboost
 
+    if hasattr(model, "is_fitted") and not model.is_fitted():
+        msg = f"the {type(model).__name__} is not fitted; call its fit first"
+        raise InvalidArgument(msg)
+    if categorical_features(model):
+        msg = f"the {type(model).__name__} has categories, and CatBoost's splits on those are not read"
+        raise NoClosedForm(msg)
     text = cache(lambda: save_catboost(model))
     raw, usual = (ask_catboost(model, raw=raw) for raw in (True, False))
     d = getattr(model, "n_features_in_", 0)
