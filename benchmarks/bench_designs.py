@@ -2,7 +2,7 @@
 
 Networks with two hidden layers, trained on made-up data of d features; six rows each, eight seeds. For each σ and
 number of draws: the error of iid draws over that of the design, squared (how many times fewer draws the same error
-takes), and the same for the 95% radius, which is what stopping goes by. The table behind `choices`.
+takes), and the same for the 95% radius, which is what stopping goes by. The table behind `sampling/defaults.py`.
 
     python benchmarks/bench_designs.py
 """

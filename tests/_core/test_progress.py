@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -98,3 +99,12 @@ def test_tqdm_is_loaded_only_when_a_bar_is_shown():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "True"]
+
+
+def test_a_bar_leaves_no_thread_behind(clock, capsys):
+    before = threading.active_count()
+    with _progress.Progress(True, 10) as watch:
+        clock.now += 30
+        watch.advance(5)
+    assert "explaining" in capsys.readouterr().err
+    assert threading.active_count() == before

@@ -328,16 +328,42 @@ def test_linear_models_changed_in_place_are_followed(name, change):
     assert same(after, explain(adapted, **question))
 
 
-def test_a_method_that_was_replaced_is_asked_and_not_remembered():
+@pytest.mark.parametrize(
+    ("name", "method", "part"),
+    [
+        ("forest", "predict", lambda model: model),
+        ("forest", "predict", lambda model: model.estimators_[0]),
+        ("forest", "predict", type),
+        ("lightgbm", "predict", lambda model: model.booster_),
+        ("hist", "_raw_predict", lambda model: model),
+    ],
+    ids=["model", "member", "class", "booster", "inner"],
+)
+def test_a_method_that_was_replaced_is_asked_and_not_remembered(name, method, part, monkeypatch):
     """It differs far from the row only, where nothing but the proof at the thresholds looks."""
+    model = REGRESSORS[name]().fit(X, Y)
+    assert explain(model).is_exact
+    original = getattr(part(model), method)
+
+    def other(*given, **named):
+        found = original(*given, **named)
+        rows = np.asarray(given[-1])
+        return found + 50.0 * (np.abs(rows[:, 0]) > 2.2).reshape(-1, *[1] * (np.ndim(found) - 1))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(part(model), method, other)
+        for _ in range(2):
+            with pytest.raises(NoClosedForm, match="predict otherwise than the model"):
+                sl.explain(model, ROW, sigma=0.05, method="exact")
+    assert explain(model).is_exact
+
+
+def test_a_forest_whose_members_are_no_trees_is_not_answered_for():
     model = REGRESSORS["forest"]().fit(X, Y)
     assert explain(model).is_exact
-    predict = model.predict
-    model.predict = lambda rows: np.where(np.abs(rows[:, 3]) > 2.2, 50.0, predict(rows))
-    with pytest.raises(NoClosedForm, match="predict otherwise than the model"):
+    model.estimators_[0] = LinearRegression().fit(X, Y)
+    with pytest.raises(NoClosedForm, match="holds a LinearRegression where a fitted tree belongs"):
         sl.explain(model, ROW, sigma=0.05, method="exact")
-    del model.predict
-    assert explain(model).is_exact
 
 
 def test_parameters_that_change_predictions_are_looked_at_each_time(reads):

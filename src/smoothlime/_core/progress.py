@@ -74,8 +74,10 @@ class Progress:
         """A bar made when it is first shown: importing tqdm takes longer than most explanations."""
         from tqdm import tqdm
 
+        class Bar(tqdm):  # type: ignore[misc]  # tqdm has no types
+            monitor_interval = 0  # no thread beside it, which would outlive it
         # smoothing=0: the time left is forecast from the mean speed since the work began
-        bar = tqdm(total=self.total, desc=self._label, unit_scale=True, smoothing=0, file=sys.stderr)
+        bar = Bar(total=self.total, desc=self._label, unit_scale=True, smoothing=0, file=sys.stderr)
         bar.n, bar.start_t = self.done, bar.start_t - (time.monotonic() - self._started)
         bar.refresh()
         return bar

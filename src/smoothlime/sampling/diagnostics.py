@@ -300,7 +300,7 @@ def warn_of_jumps(plan: Plan, target: Target, explanations: list[Explanation], i
 
     Whoever is suspected is asked a little more; the first one stands for all.
     """
-    if plan.method.name != "smoothgrad":
+    if plan.method.needs != "gradients":
         return
     for i, e in enumerate(explanations):
         flat = _flat(e, plan.factor.free)

@@ -88,6 +88,9 @@ class Reading:
     """Why its everyday output has no closed form, "" where it has one; None as long as nobody asked"""
 
 
+METHODS = ("predict", "predict_proba", "decision_function", "_raw_predict")
+"""What models and their parts answer with."""
+
 _READ: dict[int, tuple[weakref.ref[Any], Reading]] = {}
 """By the id of the model. No lock, which a fork could leave locked: threads that ask at once each read the model."""
 
@@ -100,13 +103,16 @@ def read_ensemble(estimator: Any, *, is_margin: bool) -> TreesForm | None:
     if access is None:
         return None
     require("numba", extra="trees", to="explain trees exactly")
-    contents = access.contents()
+    contents = access.contents(), _answering(estimator)
     reading = kept = _recall(estimator, contents)
     if reading is None:
         reading = Reading(contents, TreesForm(access.prove()))
     if reading.why_no_sum is None and not is_margin:
         reading = dataclasses.replace(reading, why_no_sum=access.why_no_sum(reading.form.trees))
-    if reading is not kept and contents == access.contents():  # else another thread has changed it meanwhile
+    if reading is not kept and contents == (
+        access.contents(),
+        _answering(estimator),
+    ):  # else another thread has changed it meanwhile
         _keep(estimator, reading)
     if not is_margin and reading.why_no_sum:
         raise NoClosedForm(reading.why_no_sum)
@@ -116,11 +122,23 @@ def read_ensemble(estimator: Any, *, is_margin: bool) -> TreesForm | None:
 def _recall(estimator: Any, contents: Any) -> Reading | None:
     """What was read of the estimator, if it holds now what it held then."""
     known = _READ.get(id(estimator))
-    if known is None or known[0]() is not estimator or known[1].contents != contents:
+    if known is None or known[0]() is not estimator or known[1].contents != contents or contents[1] is None:
         return None
-    # a function put in place of a method may do anything: it is proved each time
-    is_patched = not vars(estimator).keys().isdisjoint(("predict", "predict_proba", "decision_function"))
-    return None if is_patched else known[1]
+    return known[1]
+
+
+def _answering(estimator: Any) -> frozenset[Any] | None:
+    """The classes of a model and its parts, and the functions that answer for them.
+
+    None where others were put in their place, which may do anything: the model is proved each time.
+    """
+    parts = [estimator, getattr(estimator, "booster_", None), getattr(estimator, "_Booster", None)]
+    parts += np.ravel(getattr(estimator, "estimators_", [])).tolist()
+    if any(not getattr(each, "__dict__", {}).keys().isdisjoint(METHODS) for each in parts):
+        return None
+    return frozenset(
+        (kind, *(getattr(kind, name, None) for name in METHODS)) for kind in {type(each) for each in parts}
+    )
 
 
 def _keep(estimator: Any, reading: Reading) -> None:

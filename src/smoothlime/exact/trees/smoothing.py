@@ -8,7 +8,7 @@ gives
 $$ |\Delta w_j| \le \frac{M}{\sigma_j} \mathbb{E}\,|z_j| 1_A \le \frac{M}{\sigma_j}\,2\varphi(\Phi^{-1}(p/2))
 \le \frac{9 M}{\sigma_j} (p + 10^{-17}). $$
 
-And numbers are rounded, Φ and φ from a table of polynomials right to 1e-15: `bounds` says what that comes to.
+And numbers are rounded, Φ and φ from a table of polynomials right to 1e-15: `rounding` says what that comes to.
 
 The loops are compiled by numba, as NumPy cannot follow branches row by row. Importing it takes 0.2 s, the first call
 on a machine 6 s while it compiles, and 0.3 s in later processes, which find the compiled code on disk. Per row and in

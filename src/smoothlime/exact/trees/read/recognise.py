@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -206,7 +206,7 @@ def _boosting(model: Any) -> Access:
 def _hist(model: Any) -> Access:
     from .sklearn import ask_sklearn, hist_gradient_boosting_contents, read_hist_gradient_boosting
 
-    _check_fitted(model, "n_features_in_")
+    _check_fitted(model, "_predictors")
     is_classifier = hasattr(model, "classes_")
     raw = ask_sklearn(model, "decision_function" if is_classifier else "predict")
     if not is_classifier and model.loss in ("poisson", "gamma"):
@@ -247,9 +247,9 @@ def _lightgbm(model: Any) -> Access:
             f" trees, which has no closed form. Set pred_early_stop=False, or use method='clime'"
         )
         raise NoClosedForm(msg)
-    text = cache(booster.model_to_string)
+    contents, read = lambda: hash(booster.model_to_string()), lambda: read_lightgbm(booster.model_to_string())
     raw, usual = (ask_booster(booster, raw=raw) for raw in (True, False))
-    return Access(model, text, lambda: read_lightgbm(text()), raw, usual, 1e-12)
+    return Access(model, contents, read, raw, usual, 1e-12)
 
 
 def _catboost(model: Any) -> Access:
@@ -261,10 +261,10 @@ def _catboost(model: Any) -> Access:
     if categorical_features(model):
         msg = f"the {type(model).__name__} has categories, and CatBoost's splits on those are not read"
         raise NoClosedForm(msg)
-    text = cache(lambda: save_catboost(model))
     raw, usual = (ask_catboost(model, raw=raw) for raw in (True, False))
     d = getattr(model, "n_features_in_", 0)
-    return Access(model, lambda: (text(), d), lambda: read_catboost(json.loads(text()), d), raw, usual, 1e-12)
+    contents, read = lambda: (hash(save_catboost(model)), d), lambda: read_catboost(json.loads(save_catboost(model)), d)
+    return Access(model, contents, read, raw, usual, 1e-12)
 
 
 TABLE: list[tuple[set[str], Callable[[Any], Access]]] = [

@@ -30,7 +30,7 @@ def read_forest(model: Any) -> TreeEnsemble:
             f" explain one classifier at a time, or use method='clime'"
         )
         raise NoClosedForm(msg)
-    trees = [_one_tree(each.tree_) for each in members]
+    trees = [_one_tree(_tree(each, model)) for each in members]
     for tree in trees:
         if classes is not None:  # counts of each class in older versions, their shares in newer ones
             tree["value"] = tree["value"] / np.maximum(tree["value"].sum(axis=1, keepdims=True), 1e-300)
@@ -40,7 +40,17 @@ def read_forest(model: Any) -> TreeEnsemble:
 
 def forest_contents(model: Any) -> Any:
     """What `read_forest` reads."""
-    return model.n_features_in_, [_hash(each.tree_) for each in getattr(model, "estimators_", None) or [model]]
+    members = getattr(model, "estimators_", None) or [model]
+    return model.n_features_in_, [_hash(_tree(each, model)) for each in members]
+
+
+def _tree(member: Any, model: Any) -> Any:
+    """The `tree_` of a member, which somebody may have exchanged."""
+    if not hasattr(member, "tree_"):
+        what = f"a {type(member).__name__} where a fitted tree belongs"
+        msg = f"the {type(model).__name__} holds {what}; use method='clime'"
+        raise NoClosedForm(msg)
+    return member.tree_
 
 
 def _hash(tree: Any) -> tuple[int, int]:
@@ -67,7 +77,7 @@ def _one_tree(tree: Any) -> dict[str, Any]:
 def gradient_boosting_contents(model: Any, ask: Ask) -> Any:
     """What `read_gradient_boosting` reads; of what it starts from, what comes of it."""
     start = type(model.init_).__name__, ask(np.zeros((1, model.n_features_in_))).tobytes()
-    return start, model.learning_rate, [[_hash(each.tree_) for each in stage] for stage in model.estimators_]
+    return start, model.learning_rate, [[_hash(_tree(each, model)) for each in stage] for stage in model.estimators_]
 
 
 def read_gradient_boosting(model: Any, ask: Ask) -> TreeEnsemble:
