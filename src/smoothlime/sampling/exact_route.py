@@ -11,7 +11,7 @@ from .._core.progress import Progress
 from .._core.types import Array
 from .._core.validate import check_finite
 from .._core.version import versions
-from ..errors import InvalidArgument, NoClosedForm
+from ..errors import InvalidArgument, ModelError, NoClosedForm
 from ..exact import ClosedForm, Exact, Smoothed, find_closed_form
 from ..models import Evaluation, Target, resolve_target
 from ..models.evaluation import Where, automatic_batch_size
@@ -127,7 +127,11 @@ def find_exact_route(problem: Problem, *, is_asked_for: bool) -> ExactRoute | No
     near, x_near = probes(problem)
     r = len(problem.rows)
     evaluation = Evaluation(problem.model, automatic_batch_size(problem.rows.shape[1], np.dtype(np.float64)))
-    answers = evaluation.values(np.concatenate([problem.rows, near]), place(r))
+    try:
+        answers = evaluation.values(np.concatenate([problem.rows, near]), place(r))
+    except ModelError:
+        evaluation.values(problem.rows, place(r))  # what is wrong with the rows themselves is said of them alone
+        raise
     off, lost = compare(form, np.concatenate([problem.x, x_near]), answers, r)
     if off <= AGREES and lost <= ROUNDED:
         return ExactRoute(problem, form, answers[:r], 1 + -(-len(near) // r))
