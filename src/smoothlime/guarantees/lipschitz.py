@@ -36,8 +36,8 @@ from ..models.targets import check_target, implied_range, stretch_of
 from ..result.explanation import Explanation
 from ..space.neighbourhood import Factor, Neighbourhood
 from ..space.tables import as_table
-from ..uncertainty.bounds import density
 from .declared import check_certifiable, check_outputs, check_slopes
+from .distances import farthest_within, gradient_distance, range_distance
 from .residual import residuals
 
 RANGE_SLOPE = sqrt(2 / (pi * exp(1)))
@@ -105,13 +105,7 @@ class Certificate:
             msg = f"change must be >= 0; got {change!r}"
             raise InvalidArgument(msg)
         allowed = (given - self.noise) * self.sigma
-        low, high = np.zeros(allowed.shape), np.full(allowed.shape, 64.0)
-        is_endless = self._population(high) <= allowed
-        for _ in range(80):  # bounds grow with distance: bisection to the last digit
-            middle = (low + high) / 2
-            fits = self._population(middle) <= allowed
-            low, high = np.where(fits, middle, low), np.where(fits, high, middle)
-        return np.where(is_endless, inf, np.where(allowed < 0, 0.0, low)) * self.sigma
+        return farthest_within(self._population, allowed, 0.0) * self.sigma
 
     def _by_row(self, given: Any, name: str) -> Array:
         if given is None:
@@ -151,7 +145,7 @@ class Certificate:
 
     def _population(self, rho: Array) -> Array:
         """Smallest of the certificates at Mahalanobis distances (r,), standardised."""
-        found = np.full(rho.shape, inf)
+        found, rho = np.full(rho.shape, inf), np.minimum(rho, FARTHEST)
         if self.output_width is not None:
             found = np.minimum(found, self.factor * self.output_width * range_distance(rho))
         if self.gradient_length is not None:
@@ -317,27 +311,6 @@ def _hold_against(e: Explanation, known: tuple[float, float] | None, gradient_bo
     if gradient_bound is not None:
         shortest = np.linalg.norm(e.standardised[:, e.factor.free], axis=1) - 2 * e.radius
         check_slopes(shortest / e.factor.std.max(), gradient_bound, "around row {i}")
-
-
-def range_distance(rho: Array) -> Array:
-    """D(ρ) = 2(φ(t − h) − φ(t + h)) with h = ρ/2 and t tanh(t h) = h: the largest change for outputs of range 1."""
-    h = np.asarray(rho, dtype=np.float64) / 2
-    low, high = np.maximum(h, 0.0), np.maximum(h, 1.0) + 1.0
-    for _ in range(100):  # t tanh(t h) grows with t, from below h at t = h to above it
-        middle = (low + high) / 2
-        is_low = middle * np.tanh(middle * h) < h
-        low, high = np.where(is_low, middle, low), np.where(is_low, high, middle)
-    # t is where the difference is largest, so that an error in t counts to second order only
-    apart = density(high - h) - density(high + h)
-    near = 2 * density(high) * np.exp(-(h**2) / 2) * np.sinh(np.minimum(high * h, 9.0))  # without cancellation
-    return 2 * np.where(h < 1.0, near, apart)
-
-
-def gradient_distance(rho: Array) -> Array:
-    """2(2Φ(ρ/2) − 1): the largest change for gradients of length at most 1."""
-    from scipy.special import erf
-
-    return 2 * np.asarray(erf(np.asarray(rho) / (2 * sqrt(2))))
 
 
 def _neighbourhood(explanation: Explanation | None, sigma: Any) -> Neighbourhood:
