@@ -294,6 +294,7 @@ def test_networks_in_training_mode_are_refused_as_explain_refuses_them(layer):
         lambda: sl.explain(net, [[0.0, 0.0]]),
         lambda: sl.gradient_bound(net),
         lambda: sl.gradient_bound(made),
+        lambda: sl.certify(made, [[0.0, 0.0]], sigma=1.0, gradient_bound=3.0),
     ):
         with pytest.raises(ModelError, match=r"in training mode.*Call model\.eval\(\) first") as caught:
             ask()

@@ -54,6 +54,7 @@ def gradient_bound(model: Any, *, output: str | None = None) -> float:
 
     Exact for linear models and binary logistic regression. For a torch `Sequential` the product of the layers'
     spectral norms and the activations' largest slopes: valid, and loose for deep networks. It is of the weights as
+    they are, computed without rounding: what rounding adds to a promise, `certify` works out by itself.
 
     Parameters
     ----------
