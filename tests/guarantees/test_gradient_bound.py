@@ -6,7 +6,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge, SGDClassifier
 
 import smoothlime as sl
-from smoothlime.errors import InvalidArgument, WrongType
+from smoothlime.errors import InvalidArgument, ModelError, WrongType
 
 X, Y = make_classification(n_samples=150, n_features=5, n_informative=4, n_redundant=0, n_classes=3, random_state=0)
 WIDE = np.random.default_rng(0).normal(scale=4, size=(4_000, 5))
@@ -105,7 +105,7 @@ def test_classes_are_trusted_by_origin_not_by_name():
     for model in (SVC(kernel="linear").fit(X, Y), OneClassSVM(kernel="linear").fit(X)):
         with pytest.raises(WrongType, match="its output may not be linear"):
             sl.gradient_bound(model, output="margin")
-    with pytest.raises(WrongType, match="without running statistics"):
+    with pytest.raises(ModelError, match="without running statistics"):
         sl.gradient_bound(
             torch.nn.Sequential(torch.nn.BatchNorm1d(2, track_running_stats=False), torch.nn.Linear(2, 1))
         )
@@ -281,3 +281,23 @@ def test_what_cannot_be_bounded_is_named():
         sl.gradient_bound(SGDClassifier(loss="log_loss", random_state=0).fit(X, Y))
     with pytest.raises(InvalidArgument, match="output must be 'probability' or 'margin'"):
         sl.gradient_bound(Ridge(), output="logit")
+
+
+@pytest.mark.parametrize("layer", [torch.nn.Dropout(0.5), torch.nn.BatchNorm1d(2)], ids=str)
+def test_networks_in_training_mode_are_refused_as_explain_refuses_them(layer):
+    """With dropout of one half gradients are twice as long as in evaluation mode, or nothing."""
+    net = torch.nn.Sequential(torch.nn.Linear(2, 2), layer, torch.nn.Linear(2, 1))
+    made = sl.as_model(net.eval())
+    net.train()
+    messages = []
+    for ask in (
+        lambda: sl.explain(net, [[0.0, 0.0]]),
+        lambda: sl.gradient_bound(net),
+        lambda: sl.gradient_bound(made),
+        lambda: sl.certify(made, [[0.0, 0.0]], sigma=1.0, gradient_bound=3.0),
+    ):
+        with pytest.raises(ModelError, match=r"in training mode.*Call model\.eval\(\) first") as caught:
+            ask()
+        messages.append(str(caught.value))
+    assert len(set(messages)) == 1
+    assert sl.gradient_bound(net.eval()) > 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from math import log, sqrt
+from math import log, pi, sqrt
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -25,6 +25,9 @@ from .protocol import Batch, Drawn, Estimate, Estimator, GroupedDraws, Rows, Set
 from .smoothgrad import SmoothGrad
 from .stein import Stein
 
+ROUNDINGS = 64
+"""Spacings of its output that rounding may move a model by, where only gradients are bounded."""
+
 
 class _GradientState:
     def __init__(self, base: Any, rows: int, std: Array) -> None:
@@ -35,12 +38,13 @@ class _GradientState:
         self.pilot_squares = np.zeros(rows)
         self.first = np.zeros((rows, len(std)))
         self.squares = np.zeros(rows)
+        self.rounding = np.zeros(rows)  # ROUNDINGS spacings of the largest output seen
 
     def keep(self, rows: Indices) -> None:
         """Forget all other rows."""
         self.base.keep(rows)
         self.pilot, self.pilot_squares = self.pilot[rows], self.pilot_squares[rows]
-        self.first, self.squares = self.first[rows], self.squares[rows]
+        self.first, self.squares, self.rounding = self.first[rows], self.squares[rows], self.rounding[rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,10 @@ class CertifiedSmoothGrad(Estimator):
     @property
     def assumes(self) -> str:
         """What must be true of the model."""
-        return f"gradients no longer than {self.gradient_bound:g} that are the model's own, and a model without jumps"
+        return (
+            f"gradients no longer than {self.gradient_bound:g} that are the model's own, and a model without jumps"
+            f" that rounding moves by at most {ROUNDINGS} spacings of its output"
+        )
 
     def fewest(self, d: int, *, is_paired: bool) -> int:
         """A pilot and as much again."""
@@ -86,6 +93,8 @@ class CertifiedSmoothGrad(Estimator):
                 " the promise would be void. Give a bound that holds everywhere; gradient_bound(model) computes one"
             )
             raise ModelError(msg)
+        largest = np.abs(batch.values).reshape(len(raw), -1).max(axis=1)
+        state.rounding[rows] = np.maximum(state.rounding[rows], ROUNDINGS * spacing_of(batch.gradients) * largest)
         terms = raw * state.std
         if state.n_pilot:
             away = terms - state.pilot[rows, None, :]
@@ -118,7 +127,14 @@ class CertifiedSmoothGrad(Estimator):
         adaptive += bounds.vector_tilt(tilt) * state.squares / (farthest * tilt * main)
         # the bound is for the mean without the pilot; what is reported may lie a little apart from it
         apart = np.linalg.norm(estimate.values * state.std - state.pilot - state.first / main, axis=1)
-        return dataclasses.replace(estimate, radius=np.minimum(fixed, adaptive + apart))
+        # slopes of outputs that are rounded are this far from those that gradients are averages of
+        rounded = sqrt(2 / pi) * state.rounding * standardising_factor(drawn.factor)
+        return dataclasses.replace(estimate, radius=np.minimum(fixed, adaptive + apart) + rounded)
+
+
+def spacing_of(numbers: Any) -> float:
+    """Relative spacing of numbers, by their type."""
+    return float(np.finfo(numbers.dtype if numbers.dtype.kind == "f" else np.float64).eps)
 
 
 class _ValueState:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import InvalidArgument, WrongType
 from ..models.adapt import is_torch_module
+from ..models.torch_layers import check_ready
 
 SLOPES = {
     "ReLU": 1.0,
@@ -38,6 +39,9 @@ its own value, or less, that is lost in rounding."""
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 """Of torch modules; those of all modules at once are called `_global` and so on."""
 
+ROUNDED_UP = 1 + 1e-12
+"""What norms, products and roots may lose of a bound in their last digits."""
+
 PREDICTS = ("predict", "predict_proba", "decision_function")
 
 SIGMOID = 0.25
@@ -49,7 +53,8 @@ def gradient_bound(model: Any, *, output: str | None = None) -> float:
     """Bound on the length of the gradient of any single output, everywhere.
 
     Exact for linear models and binary logistic regression. For a torch `Sequential` the product of the layers'
-    spectral norms and the activations' largest slopes: valid, and loose for deep networks.
+    spectral norms and the activations' largest slopes: valid, and loose for deep networks. It is of the weights as
+    they are, computed without rounding: what rounding adds to a promise, `certify` works out by itself.
 
     Parameters
     ----------
@@ -72,11 +77,11 @@ def gradient_bound(model: Any, *, output: str | None = None) -> float:
     if isinstance(model, TorchModel):
         _check_autocast(model)
         _check_told(model, output)
-        return _network(model.module, is_probability=model.is_probability)
+        return ROUNDED_UP * _network(model.module, is_probability=model.is_probability)
     if is_torch_module(model):
-        return _network(model, is_probability=output == "probability")
+        return ROUNDED_UP * _network(model, is_probability=output == "probability")
     if hasattr(model, "coef_"):
-        return _linear(model, output)
+        return ROUNDED_UP * _linear(model, output)
     msg = (
         f"no bound is known for a {type(model).__name__}: linear models, logistic regression and torch Sequential"
         " networks have one. Give gradient_bound= yourself if you can prove one"
@@ -88,7 +93,7 @@ def _linear(model: Any, output: str | None) -> float:
     kind = type(model).__name__ if type(model).__module__.startswith("sklearn.") else f"own {type(model).__name__}"
     coefficients = model.coef_.toarray() if hasattr(model.coef_, "toarray") else model.coef_
     weights = np.atleast_2d(np.asarray(coefficients, dtype=np.float64))
-    _check_own(model, weights)
+    check_own(model, weights)
     longest = float(np.linalg.norm(weights, axis=1).max())
     if kind in LINEAR_REGRESSORS or (kind in LINEAR_CLASSIFIERS and output == "margin"):
         return longest
@@ -155,7 +160,7 @@ def _check_told(model: Any, output: str | None) -> None:
         raise InvalidArgument(msg)
 
 
-def _check_own(model: Any, weights: Any) -> None:
+def check_own(model: Any, weights: Any) -> None:
     """Refuse an estimator that predicts otherwise than its coefficients say."""
     replaced = [name for name in PREDICTS if name in vars(model)]
     if replaced:
@@ -170,6 +175,27 @@ def _check_own(model: Any, weights: Any) -> None:
 
 
 def _network(module: Any, *, is_probability: bool) -> float:
+    check_unchanged(module)
+    rounded = [each.dtype for each in module.parameters() if each.dtype.itemsize < np.dtype(np.float32).itemsize]
+    if rounded:
+        msg = (
+            f"the network computes in {rounded[0]}, whose rounding may make it steeper than its weights say: no bound"
+            " is known. Use module.float(), or give your own gradient_bound"
+        )
+        raise WrongType(msg)
+    bound = _bound(module, is_probability=is_probability)
+    if not isfinite(bound):
+        msg = "the network's bound is not finite: a layer divides by zero, or weights are too large. Check its layers"
+        raise WrongType(msg)
+    return bound
+
+
+def check_unchanged(module: Any) -> None:
+    """Refuse a network that computes something else than its layers say, or whose weights are no numbers.
+
+    In training mode it does so, too: dropout and batch norm then depend on chance or on the rest of a batch.
+    """
+    check_ready(sys.modules["torch"], module)
     _check_hooks(module)
     replaced = [type(part).__name__ for part in module.modules() if "forward" in vars(part)]
     if replaced:
@@ -178,19 +204,7 @@ def _network(module: Any, *, is_probability: bool) -> float:
             " give your own gradient_bound"
         )
         raise WrongType(msg)
-    rounded = [each.dtype for each in module.parameters() if each.dtype.itemsize < np.dtype(np.float32).itemsize]
-    if rounded:
-        msg = (
-            f"the network computes in {rounded[0]}, whose rounding may make it steeper than its weights say: no bound"
-            " is known. Use module.float(), or give your own gradient_bound"
-        )
-        raise WrongType(msg)
     _check_finite(module)
-    bound = _bound(module, is_probability=is_probability)
-    if not isfinite(bound):
-        msg = "the network's bound is not finite: a layer divides by zero, or weights are too large. Check its layers"
-        raise WrongType(msg)
-    return bound
 
 
 def _check_hooks(module: Any) -> None:
@@ -214,41 +228,41 @@ def _check_finite(module: Any) -> None:
 
 def _bound(module: Any, *, is_probability: bool) -> float:
     """Product of what each layer lengthens a vector by; one output sees less of the last."""
-    layers = _layers(module)
-    if not any(_is_torchs(layer, "Linear") for layer in layers):
+    layers = layers_of(module)
+    if not any(is_torchs(layer, "Linear") for layer in layers):
         for layer in layers:
-            _slope(layer, 1.0)  # one that is not known may hold what seems to be missing: it is named instead
+            slope_of(layer, 1.0)  # one that is not known may hold what seems to be missing: it is named instead
         msg = "the network has no linear layer to bound"
         raise WrongType(msg)
     finest = min(float(np.finfo(str(each.dtype).removeprefix("torch.")).eps) for each in module.parameters())
     bound = 1.0
     for layer in layers[:-1]:
-        bound *= _slope(layer, finest)
+        bound *= slope_of(layer, finest)
     last = layers[-1]
-    if _is_torchs(last, "Linear"):
+    if is_torchs(last, "Linear"):
         weights = last.weight.detach().cpu().double().numpy()
         if is_probability:
             return bound * (SIGMOID if len(weights) == 1 else SOFTMAX) * float(np.linalg.norm(weights, ord=2))
         return bound * float(np.linalg.norm(weights, axis=1).max())  # one output sees one row of the last layer
     if is_probability:  # whether a sigmoid or a softmax comes on top: a softmax of several is the steeper one
-        return bound * _slope(last, finest) * SOFTMAX
-    slope = _slope(last, finest)
-    return bound * (SOFTMAX if _is_torchs(last, "Softmax") else slope)
+        return bound * slope_of(last, finest) * SOFTMAX
+    slope = slope_of(last, finest)
+    return bound * (SOFTMAX if is_torchs(last, "Softmax") else slope)
 
 
-def _layers(module: Any) -> list[Any]:
+def layers_of(module: Any) -> list[Any]:
     """The layers of nested Sequentials in order; anything else is a layer of its own."""
-    if _is_torchs(module, "Sequential"):
-        return [layer for part in module for layer in _layers(part)]
+    if is_torchs(module, "Sequential"):
+        return [layer for part in module for layer in layers_of(part)]
     return [module]
 
 
-def _is_torchs(layer: Any, kind: str) -> bool:
+def is_torchs(layer: Any, kind: str) -> bool:
     """Whether a layer is torch's own of that name; a class of the same name may do anything."""
     return type(layer).__name__ == kind and type(layer).__module__.startswith("torch.nn.modules")
 
 
-def _slope(layer: Any, epsilon: float) -> float:
+def slope_of(layer: Any, epsilon: float) -> float:
     """Largest factor by which a layer can lengthen a vector, in numbers of relative spacing `epsilon`."""
     kind = type(layer).__name__
     home = type(layer).__module__

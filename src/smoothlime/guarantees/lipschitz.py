@@ -8,6 +8,9 @@ slopes; `docs/theory/robustness.md` has the proofs.
 | output range B        | 4φ(1)/2·B = 0.48394·B   | D(ρ)·B, D(ρ) = 2(φ(t−h) − φ(t+h))      | always             |
 | gradient bound G      | √(2/π)·G·√Σ             | 2G·(2Φ(ρ/2) − 1)·√Σ                    | without jumps      |
 | residual of local fit | √(2·residual variance)  | ρ·√(2·residual variance) + 0.755·B·ρ²/2 | with a confidence  |
+
+The first is of any function, the one that a model computes in few digits included. The second is of the function that
+it would compute without rounding: what rounding adds comes on top, see `rounding.py`.
 """
 
 from __future__ import annotations
@@ -36,9 +39,10 @@ from ..models.targets import check_target, implied_range, stretch_of
 from ..result.explanation import Explanation
 from ..space.neighbourhood import Factor, Neighbourhood
 from ..space.tables import as_table
-from ..uncertainty.bounds import density
 from .declared import check_certifiable, check_has_gradients, check_outputs, check_slopes
+from .distances import ENDLESS, farthest_within, gradient_distance, range_distance
 from .residual import residuals
+from .rounding import row_rounding, slope_rounding, spacing_of
 
 RANGE_SLOPE = sqrt(2 / (pi * exp(1)))
 """2φ(1) = 0.48394: Lipschitz constant for outputs of range 1; attained by 1{|v·z| > 1}."""
@@ -56,7 +60,10 @@ LARGEST_UNIT = 1e150
 """Of raw distances: its square is a number yet."""
 
 FARTHEST = 1e6
-"""Distances beyond this are as far as any: bounds are long flat by then."""
+"""Distances beyond this are as far as any: bounds are long flat by then, but for rounding."""
+
+HIDDEN = 1e-4
+"""Rounding goes without saying where it is less than this share of what a move by one deviation may bring about."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,7 +73,7 @@ class Certificate:
     kind: str
     """What it rests on: `range`, `gradient`, or either with `residual`"""
     lipschitz: Array
-    """(r,) change per unit of distance that no pair of rows exceeds, but for the `noise` of numbers reported"""
+    """(r,) change per unit of distance that no pair of rows exceeds, but for `noise` and `rounding`"""
     assumes: str
     confidence: float
     """1 for what is certain; less where a residual was sampled, or an explanation brought its own error"""
@@ -86,17 +93,25 @@ class Certificate:
     """Carries a bound per draw over to standardised slopes; 1 for diagonal Σ"""
     sigma: float
     """Unit of distance and slopes in raw units; 1 in standardised ones"""
+    rounding: Array
+    """(r,) by how much standardised slopes of two rows may differ because the model rounds its numbers: part of what
+    gradients promise, and 0 where that assumes none"""
+    rounding_growth: float
+    """What a unit of Mahalanobis distance adds to it"""
+    row_rounding: Array
+    """(r,) by how much farther apart two rows may be once they are rounded to the model's numbers, in units of ρ"""
 
     def bound(self, distance: Any) -> Array:
         """(r,) largest change of the explanation of each row when it moves by `distance`.
 
         √(sᵀΣ⁻¹s) for a step s of the features that are perturbed, or its Euclidean length in raw units.
         """
-        rho = np.minimum(self._by_row(distance, "distance") / self.sigma, FARTHEST)
+        rho = self._by_row(distance, "distance") / self.sigma
         if not (rho >= 0).all():
             msg = f"distance must be >= 0; got {distance!r}"
             raise InvalidArgument(msg)
-        return self._population(rho) / self.sigma + self.noise
+        change = np.where(rho > 0, self._population(rho + self.row_rounding), 0.0)  # the same row rounds the same way
+        return change / self.sigma + self.noise
 
     def radius(self, change: Any) -> Array:
         """(r,) distance that each row may move before its explanation can change by more than `change`."""
@@ -105,13 +120,8 @@ class Certificate:
             msg = f"change must be >= 0; got {change!r}"
             raise InvalidArgument(msg)
         allowed = (given - self.noise) * self.sigma
-        low, high = np.zeros(allowed.shape), np.full(allowed.shape, 64.0)
-        is_endless = self._population(high) <= allowed
-        for _ in range(80):  # bounds grow with distance: bisection to the last digit
-            middle = (low + high) / 2
-            fits = self._population(middle) <= allowed
-            low, high = np.where(fits, middle, low), np.where(fits, high, middle)
-        return np.where(is_endless, inf, np.where(allowed < 0, 0.0, low)) * self.sigma
+        found = farthest_within(self._population, allowed, self.rounding_growth)
+        return np.maximum(found - self.row_rounding, 0.0) * self.sigma
 
     def _by_row(self, given: Any, name: str) -> Array:
         if given is None:
@@ -138,7 +148,10 @@ class Certificate:
             if self.units == "standardised"
             else "per unit of Euclidean distance that its row moves, in raw slopes"
         )
-        noise = f" plus {float(self.noise.max()):.3g} of sampling error" if self.noise.any() else ""
+        extra = {"sampling error": float(self.noise.max()), "rounding": float(self.rounding.max()) / self.sigma}
+        if "range" in self.kind or extra["rounding"] < HIDDEN * worst * self.sigma:
+            extra["rounding"] = 0.0
+        noise = "".join(f" plus {size:.3g} of {what}" for what, size in extra.items() if size)
         promise = f"An explanation changes by at most {worst:.4g} {how}{noise}"
         lines = [f"{promise} ({surely}; {self.guarantee}, from {self.kind})."]
         near = self.bound(0.1 * self.sigma)
@@ -152,17 +165,20 @@ class Certificate:
     def _population(self, rho: Array) -> Array:
         """Smallest of the certificates at Mahalanobis distances (r,), standardised."""
         found = np.full(rho.shape, inf)
+        rounding = self.rounding + self.rounding_growth * np.minimum(rho, ENDLESS)
+        rho = np.minimum(rho, FARTHEST)
         if self.output_width is not None:
             found = np.minimum(found, self.factor * self.output_width * range_distance(rho))
         if self.gradient_length is not None:
-            found = np.minimum(found, self.gradient_length * gradient_distance(rho))
+            found = np.minimum(found, self.gradient_length * gradient_distance(rho) + rounding)
         if self.residual is not None:
             assert self.output_width is not None
-            curve = self.factor * RANGE_CURVE * self.output_width
+            local = self.factor * sqrt(2) * self.residual * rho
+            found = np.minimum(found, local + self.factor * RANGE_CURVE * self.output_width / 2 * rho**2)
             if self.gradient_length is not None:
-                curve = min(curve, GRADIENT_CURVE * self.gradient_length)
-            local = self.factor * sqrt(2) * self.residual
-            found = np.minimum(found, local * rho + curve / 2 * rho**2)
+                found = np.minimum(
+                    found, local + GRADIENT_CURVE * self.gradient_length / 2 * rho**2 + rounding + self.rounding * rho
+                )
         return found
 
 
@@ -195,7 +211,8 @@ def certify(
         Least and largest value of what is explained; known by itself for probabilities and rows.
     gradient_bound
         Largest length of the gradient of any single output, anywhere; for a contrast it is taken Σ|weight| times.
-        Only for models without jumps.
+        Only for models without jumps but those of rounding, which are counted for networks and linear models whose
+        layers are known. Other models that compute with fewer digits than float64 are refused with it.
     target
         As in `explain`; without it the promise is about any single output. With `"predicted"` it is about the output
         predicted at each row, held fixed while the row moves: an explanation of another class, beyond a decision
@@ -245,8 +262,12 @@ def certify(
         raise InvalidArgument(msg)
     n = check_count(n_samples, "n_samples", at_least=0)
     level = check_fraction(confidence, "confidence")
+    blur = row_rounding(rows, factor, spacing_of(adapted, explanation))
+    rounding, rounding_growth, unrounded = np.zeros(len(rows)), 0.0, ""
+    if length is not None:
+        rounding, rounding_growth, unrounded = slope_rounding(adapted, explanation, rows, factor, stretch_of(target))
     if explanation is not None:
-        _hold_against(explanation, known, gradient_bound)
+        _hold_against(explanation, known, gradient_bound, rounding)
     residual = None
     if n:
         if known is None or adapted is None:
@@ -273,7 +294,7 @@ def certify(
     assumes = [] if known is None else [f"outputs between {known[0]:g} and {known[1]:g}"]
     assumes += [] if length is None else [f"gradients no longer than {gradient_bound:g}"]
     if length is not None or (explanation is not None and explanation.method == "smoothgrad"):
-        assumes.append("no jumps")
+        assumes += ["no jumps", *([unrounded] if unrounded else [])]
         if explanation is not None and explanation.method == "smoothgrad":
             assumes.append("gradients that are the model's own")
     elif explanation is None and (adapted is None or isinstance(adapted, Differentiable)):
@@ -301,6 +322,9 @@ def certify(
         noise=noise,
         factor=convert,
         sigma=scale,
+        rounding=rounding,
+        rounding_growth=rounding_growth,
+        row_rounding=blur,
     )
 
 
@@ -311,34 +335,15 @@ def _is_predicted(explanation: Explanation | None, model: Any, target: Any) -> b
     return isinstance(target, str) and target == "predicted" and "predicted" not in getattr(model, "outputs", ())
 
 
-def _hold_against(e: Explanation, known: tuple[float, float] | None, gradient_bound: float | None) -> None:
-    """Refuse what the explanation itself speaks against, beyond twice its error."""
+def _hold_against(
+    e: Explanation, known: tuple[float, float] | None, gradient_bound: float | None, rounding: Array
+) -> None:
+    """Refuse what the explanation itself speaks against, beyond twice its error and what rounding adds to one slope."""
     if known is not None:
         check_outputs(e.prediction, known, "at row {i}")
     if gradient_bound is not None:
-        shortest = np.linalg.norm(e.standardised[:, e.factor.free], axis=1) - 2 * e.radius
+        shortest = np.linalg.norm(e.standardised[:, e.factor.free], axis=1) - 2 * e.radius - rounding / 2
         check_slopes(shortest / e.factor.std.max(), gradient_bound, "around row {i}")
-
-
-def range_distance(rho: Array) -> Array:
-    """D(ρ) = 2(φ(t − h) − φ(t + h)) with h = ρ/2 and t tanh(t h) = h: the largest change for outputs of range 1."""
-    h = np.asarray(rho, dtype=np.float64) / 2
-    low, high = np.maximum(h, 0.0), np.maximum(h, 1.0) + 1.0
-    for _ in range(100):  # t tanh(t h) grows with t, from below h at t = h to above it
-        middle = (low + high) / 2
-        is_low = middle * np.tanh(middle * h) < h
-        low, high = np.where(is_low, middle, low), np.where(is_low, high, middle)
-    # t is where the difference is largest, so that an error in t counts to second order only
-    apart = density(high - h) - density(high + h)
-    near = 2 * density(high) * np.exp(-(h**2) / 2) * np.sinh(np.minimum(high * h, 9.0))  # without cancellation
-    return 2 * np.where(h < 1.0, near, apart)
-
-
-def gradient_distance(rho: Array) -> Array:
-    """2(2Φ(ρ/2) − 1): the largest change for gradients of length at most 1."""
-    from scipy.special import erf
-
-    return 2 * np.asarray(erf(np.asarray(rho) / (2 * sqrt(2))))
 
 
 def _neighbourhood(explanation: Explanation | None, sigma: Any) -> Neighbourhood:

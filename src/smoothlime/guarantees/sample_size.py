@@ -170,7 +170,7 @@ def _gradients(
             samples,
             bounds.ball_radius(length, samples, delta) if eps is None else eps,
             formula,
-            f"gradients no longer than {bound:g}, a model without jumps, sigma = {sigma:g}",
+            f"gradients no longer than {bound:g}, a model without jumps or rounding, sigma = {sigma:g}",
         )
     if d is None:
         msg = "d, the number of features, is needed to plan smoothgrad from gradient_lipschitz"

@@ -328,8 +328,6 @@ def refuse_false_gradients(plan: Plan, target: Target, explanations: list[Explan
     for i, e in enumerate(explanations):
         for row in range(len(e)):
             weights = target.weights[row, i]
-            if _loses_digits(plan, e, weights, row):
-                continue
             n = min(int(e.n_samples[row]) // CHECKED_SHARE, CHECKED_NUMBERS // len(free))
             reason = contradiction(
                 plan, weights, row, e.standardised[row, free], float(e.radius[row]), max(MADE_SURE, n)

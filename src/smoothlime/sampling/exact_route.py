@@ -104,7 +104,7 @@ class ExactRoute:
                 draws="shared",
                 confidence=confidence,
                 guarantee="certified",
-                assumes="the structure read from the model, which reproduces its outputs",
+                assumes="the structure read from the model, which reproduces its outputs but for rounding",
                 block=1,
                 dtype="float64",
                 batch_size=1,

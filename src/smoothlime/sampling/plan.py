@@ -16,10 +16,10 @@ from ..draws.designs import DESIGNS, Design, Stream
 from ..draws.keys import spare_draws
 from ..draws.long_draws import SHARE
 from ..draws.rotation import pilot_size
-from ..errors import NoGradients, TooFewDraws
+from ..errors import InvalidArgument, NoGradients, TooFewDraws
 from ..estimators import Estimator
 from ..estimators.protocol import Setup
-from ..models import Evaluation, Target, model_dtype, resolve_target
+from ..models import Evaluation, Target, model_dtype, model_epsilon, resolve_target
 from ..models.evaluation import AtRows, automatic_batch_size
 from ..models.problem import Problem
 from ..models.targets import check_target, implied_range, output_names, stretch_of
@@ -28,6 +28,9 @@ from ..uncertainty.stopping import FIRST_LOOK, Stopping, plan_looks
 from .defaults import certify_method, choose_design, choose_method
 from .margin_control import MarginControl, settle_control
 from .options import Options
+
+COARSEST_CERTIFIED = 2.0**-23
+"""Relative spacing of float32: models of fewer digits jump too far for gradients to vouch for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,6 +203,14 @@ def _choose(
             design=design,
             may_rotate=may_rotate,
         )
+    if options.is_certified and estimator.needs == "gradients" and np.max(model_epsilon(model)) > COARSEST_CERTIFIED:
+        msg = (
+            f"guarantee='certified' from gradients needs a model that computes in float32 or float64; this one has"
+            f" {float(np.max(model_epsilon(model))):.1g} between 1 and the next number, and gradients do not show"
+            " how it jumps from one to the next. Use module.float(), or method='clime' with output_range="
+            "(lowest, highest)"
+        )
+        raise InvalidArgument(msg, argument="guarantee")
     if estimator.needs == "gradients" and not has_gradients:
         msg = (
             f"{estimator.name} needs gradients; a {problem.kind} gives only values."
