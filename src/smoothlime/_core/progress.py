@@ -76,6 +76,7 @@ class Progress:
 
         class Bar(tqdm):  # type: ignore[misc]  # tqdm has no types
             monitor_interval = 0  # no thread beside it, which would outlive it
+
         # smoothing=0: the time left is forecast from the mean speed since the work began
         bar = Bar(total=self.total, desc=self._label, unit_scale=True, smoothing=0, file=sys.stderr)
         bar.n, bar.start_t = self.done, bar.start_t - (time.monotonic() - self._started)

@@ -1,4 +1,4 @@
-"""agreement: do the model's gradients describe its behaviour? The tests in `diagnostics`, row by row, in words.
+"""agreement: do the model's gradients describe its behaviour? The tests in `diagnostics`, row by row, in words."""
 
 from __future__ import annotations
 
