@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -646,3 +647,47 @@ def test_advice_stands_below_the_slopes(folder):
     assert done.exit_code == 0, done.output
     assert done.output.endswith("the exact margin is its control variate; output='margin' is exact\n")
     assert "\n  max_samples  " in done.output  # a feature, which stays as it is
+
+
+def wide(folder, columns=20_000):
+    """A table of many columns, with a model of gradients that knows the first two."""
+    (folder / "wide_models.py").write_text(
+        "import numpy as np\n"
+        "import smoothlime as sl\n"
+        "def slopes(a):\n"
+        "    found = np.zeros(a.shape)\n"
+        "    found[:, 0], found[:, 1] = 3, -1\n"
+        "    return found\n"
+        "line = sl.from_functions(values=lambda a: 3 * a[:, 0] - a[:, 1], gradients=slopes)\n"
+        "values = lambda a: 3 * a[:, 0] - a[:, 1]\n"
+    )
+    numbers = np.random.default_rng(0).normal(size=(3, columns)).round(3)
+    lines = [",".join(f" x{j}" for j in range(columns)), *(",".join(map(str, row)) for row in numbers.tolist())]
+    (folder / "wide.csv").write_text("\n".join(lines))
+    (folder / "scales.csv").write_text("\n".join([lines[0].replace(" ", ""), *lines[1:]]))
+    return ",".join(f"x{j}" for j in range(2, columns))
+
+
+def test_thousands_of_columns_take_seconds(folder):
+    """Names were looked up one by one: with 20,000 of them, in each of three options, that alone took a minute."""
+    rest = wide(folder)
+    more = ["--background", str(folder / "scales.csv"), "--columns", f"x1,x0,{rest}", "--fixed", rest]
+    arguments = ["explain", "wide_models:line", str(folder / "wide.csv"), "--path", str(folder), "--samples", "64"]
+    start = time.process_time()
+    done = CliRunner().invoke(main, [*arguments, *more, "--out", str(folder / "out.json")])
+    assert done.exit_code == 0, done.output[:500]
+    assert time.process_time() - start < 20
+    e = sl.load(folder / "out.json")
+    assert e.feature_names[:3] == (" x1", " x0", " x2")
+    np.testing.assert_allclose(e.values[:, :2], [[3, -1]] * 3, atol=1e-9)  # the model goes by position
+    assert np.isnan(e.values[:, 2:]).all()
+
+
+def test_more_features_than_predictions_alone_can_tell_apart_are_no_traceback(folder, monkeypatch):
+    def start(self, setup):
+        raise MemoryError("Unable to allocate 95.4 GiB")
+
+    monkeypatch.setattr(sl.CLime, "start", start)
+    done = explain(folder, "line", "--method", "clime")
+    assert done.exit_code == 2
+    assert "the sums of clime over 2 features do not fit in memory: Unable to allocate 95.4 GiB. Hold" in done.output

@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import importlib
 import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +64,7 @@ class ProblemOptions:
         return Inputs(model, adapted, rows, neighbourhood, target_of(self.target, adapted.outputs))
 
     def _neighbourhood(self, tables: Tables) -> Neighbourhood:
-        fixed = tuple(nearest(name, tables.names) for name in split_names(self.fixed, "--fixed"))
+        fixed = nearest(split_names(self.fixed, "--fixed"), tables.names)
         if self.raw_units:
             found = Neighbourhood(self.sigma, fixed=fixed)
         elif (n := len(tables.scales)) < 2:
@@ -184,7 +185,7 @@ def split_names(text: str | None, option: str = "--columns") -> tuple[str, ...]:
     if text is not None and (not names or "" in names):
         msg = f"{option} must be names separated by commas, in double quotes where they hold one; got {text!r}"
         raise InvalidArgument(msg)
-    twice = next((name for name in names if names.count(name) > 1), None)
+    twice = next((name for name, times in Counter(names).items() if times > 1), None)
     if twice is not None:
         msg = f"{option} names {twice!r} twice"
         raise InvalidArgument(msg)
