@@ -77,13 +77,13 @@ def test_parquet_tables_are_read(folder):
     import pandas as pd
 
     pd.read_csv(folder / "mixed.csv").to_parquet(folder / "mixed.parquet")
-    ways = [explain(folder, "mixed", "--samples", "64", table=f"mixed.{each}").output for each in ("csv", "parquet")]
+    ways = [explain(folder, "mixed", "--n-samples", "64", table=f"mixed.{each}").output for each in ("csv", "parquet")]
     assert ways[0] == ways[1]
     assert "+2" in ways[0]
 
 
 def test_without_a_file_the_explanations_are_printed(folder):
-    done = explain(folder, "line", "--samples", "64", "--rows", "1", "--raw-units", "--sigma", "0.1")
+    done = explain(folder, "line", "--n-samples", "64", "--rows", "1", "--raw-units", "--sigma", "0.1")
     assert done.exit_code == 0
     assert "+3.0000" in done.output
     assert "debt" in done.output
@@ -159,7 +159,7 @@ def _close(path, monkeypatch):
         (("-o", "nowhere/explained.json"), "rows.csv", "there is no folder 'nowhere'"),
         (("--rows", "0"), "rows.csv", "--rows must be a whole number >= 1"),
         (("--method", "magic"), "rows.csv", "--method must be one of"),
-        (("--samples", "2"), "rows.csv", "--samples=2 is too few for"),
+        (("--n-samples", "2"), "rows.csv", "--n-samples=2 is too few for"),
         ((), "absent.csv", "there is no file"),
         ((), "one.csv", "one.csv' has one row, which does not show how features vary. Give --background"),
         (("--background", "few.csv"), "rows.csv", "--background 'few.csv' has one row"),
@@ -225,8 +225,8 @@ def test_bad_input_is_named(folder, more, table, message, monkeypatch):
         ("--method", "smoothgrad"),
         ("--method", "exact"),
         ("--design", "magic"),
-        ("--samples", "0"),
-        ("--samples", "2"),
+        ("--n-samples", "0"),
+        ("--n-samples", "2"),
         ("--rtol", "-1"),
         ("--rtol", "2"),
         ("--max-samples", "0"),
@@ -643,7 +643,7 @@ def test_advice_stands_below_the_slopes(folder):
     )
     (folder / "named.csv").write_text("max_samples,rtol\n0.1,0.2\n0.3,-0.5\n-0.2,0.8\n")
     arguments = ["explain", "boosted_models:boosted", str(folder / "named.csv"), "--path", str(folder)]
-    done = CliRunner().invoke(main, [*arguments, "--target", "1", "--samples", "256"])
+    done = CliRunner().invoke(main, [*arguments, "--target", "1", "--n-samples", "256"])
     assert done.exit_code == 0, done.output
     assert done.output.endswith("the exact margin is its control variate; output='margin' is exact\n")
     assert "\n  max_samples  " in done.output  # a feature, which stays as it is
@@ -672,7 +672,7 @@ def test_thousands_of_columns_take_seconds(folder):
     """Names were looked up one by one: with 20,000 of them, in each of three options, that alone took a minute."""
     rest = wide(folder)
     more = ["--background", str(folder / "scales.csv"), "--columns", f"x1,x0,{rest}", "--fixed", rest]
-    arguments = ["explain", "wide_models:line", str(folder / "wide.csv"), "--path", str(folder), "--samples", "64"]
+    arguments = ["explain", "wide_models:line", str(folder / "wide.csv"), "--path", str(folder), "--n-samples", "64"]
     start = time.process_time()
     done = CliRunner().invoke(main, [*arguments, *more, "--out", str(folder / "out.json")])
     assert done.exit_code == 0, done.output[:500]

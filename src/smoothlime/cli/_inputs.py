@@ -94,7 +94,7 @@ def problem_options(table: str, *, most: int | None) -> Callable[[Callable[..., 
             type=click.Choice(["probability", "margin"]),
             default="probability",
             show_default=True,
-            help="What of a classifier to explain; other models are taken as they are.",
+            help="What to explain of a classifier; margin is also the score of a boosted model or an outlier detector.",
         ),
         click.option(
             "--sigma", type=float, default=0.5, show_default=True, help="In standard deviations of the table's columns."
