@@ -60,7 +60,7 @@ def test_methods_from_predictions_are_measured(folder):
 
 
 def test_a_network_is_measured_from_gradients_too(folder):
-    done = bench(folder, "net", *SMALL, "--method", "smoothgrad", "--design", "iid", "--design", "orthogonal")
+    done = bench(folder, "net", *SMALL, "--methods", "smoothgrad", "--designs", "iid", "--designs", "orthogonal")
     assert done.exit_code == 0, done.output
     assert len(re.findall(r"^smoothgrad +(?:iid|orthogonal) ", done.output, re.M)) == 2
     assert "clime" not in done.output
@@ -86,14 +86,14 @@ def test_probabilities_of_boosted_trees_are_tried_with_their_margin_as_control(f
 
 
 def test_who_needs_more_draws_is_named(folder):
-    done = bench(folder, "curved", "--draws", "8,10", "--repeats", "2", "--rows", "1", "--method", "clime")
+    done = bench(folder, "curved", "--draws", "8,10", "--repeats", "2", "--rows", "1", "--methods", "clime")
     assert done.exit_code == 0, done.output
     assert "left out, as these need more draws: clime antithetic (16), clime orthogonal (18)" in done.output
     assert re.search("^clime +iid", done.output, re.M)
 
 
 def test_draws_that_are_too_few_for_everything_are_refused_before_the_work(folder):
-    only = ("--method", "clime", "--method", "differences", "--design", "iid", "--design", "differences")
+    only = ("--methods", "clime", "--methods", "differences", "--designs", "iid", "--designs", "differences")
     done = bench(folder, "curved", "--draws", "2,4", *only, "--plot", str(folder / "errors.svg"))
     assert done.exit_code == 2, done.output
     assert done.stderr == (
@@ -115,15 +115,15 @@ def test_a_picture_keeps_to_a_dark_style(folder):
     import matplotlib.pyplot as plt
 
     with plt.style.context("dark_background"):
-        done = bench(folder, "curved", *SMALL, "--method", "differences", "--plot", str(folder / "errors.png"))
+        done = bench(folder, "curved", *SMALL, "--methods", "differences", "--plot", str(folder / "errors.png"))
     assert done.exit_code == 0, done.output
     assert plt.imread(folder / "errors.png")[0, 0].tolist() == [0.0, 0.0, 0.0, 1.0]
 
 
 def test_long_runs_are_announced(folder, monkeypatch):
-    assert bench(folder, "curved", *SMALL, "--method", "differences").stderr == ""
+    assert bench(folder, "curved", *SMALL, "--methods", "differences").stderr == ""
     monkeypatch.setattr("smoothlime.benchmarking.benchmark.LONG", 0.0)
-    done = bench(folder, "curved", *SMALL, "--method", "differences")
+    done = bench(folder, "curved", *SMALL, "--methods", "differences")
     # 2 rows × (3 seeds × (64 + 256) draws + 7 timed runs of 1,024 + a reference of 16 × 256)
     assert "smoothlime: 24,448 model evaluations, about 0 seconds; fewer rows" in done.stderr
 
@@ -137,11 +137,11 @@ def test_long_runs_are_announced(folder, monkeypatch):
         ("curved", ("--draws", "0,64"), "draws must be a whole number >= 1"),
         ("curved", ("--repeats", "1"), "repeats must be a whole number >= 2"),
         ("curved", ("--rows", "0"), "--rows must be a whole number >= 1"),
-        ("curved", ("--method", "magic"), "method must be one of"),
-        ("curved", ("--design", "magic"), "design must be one of"),
-        ("curved", ("--method", "smoothgrad"), "smoothgrad needs gradients, and this model gives only values"),
-        ("curved", ("--method", "differences", "--design", "iid"), "none of the methods differences can use"),
-        ("curved", ("--method", "controlled"), "leave method 'controlled' out: control='margin' needs a boosted"),
+        ("curved", ("--methods", "magic"), "--methods must be one of"),
+        ("curved", ("--designs", "magic"), "--designs must be one of"),
+        ("curved", ("--methods", "smoothgrad"), "smoothgrad needs gradients, and this model gives only values"),
+        ("curved", ("--methods", "differences", "--designs", "iid"), "none of the methods differences can use"),
+        ("curved", ("--methods", "controlled"), "leave method 'controlled' out: control='margin' needs a boosted"),
         ("curved", ("--out", "found.txt"), "--out must end in .json"),
         ("curved", ("--out", "nowhere/found.json"), "there is no folder 'nowhere'"),
         ("curved", ("--plot", "errors.txt"), "--plot must end in .svg or .png or .pdf"),
@@ -166,7 +166,7 @@ def test_the_data_must_be_given(folder):
 def test_as_a_process(folder):
     command = [sys.executable, "-m", "smoothlime", "bench", "bench_models:curved", "--path", str(folder)]
     done = subprocess.run(
-        [*command, "--data", str(folder / "rows.csv"), *SMALL, "--method", "differences"],
+        [*command, "--data", str(folder / "rows.csv"), *SMALL, "--methods", "differences"],
         capture_output=True,
         text=True,
     )
@@ -178,7 +178,7 @@ def test_a_picture_is_whole_or_not_there(folder, monkeypatch):
     monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     for option, name in (("-o", "found.json"), ("--plot", "found.svg")):
         (folder / name).write_text("old")
-        done = bench(folder, "curved", "--method", "clime", "--design", "iid", *SMALL, option, str(folder / name))
+        done = bench(folder, "curved", "--methods", "clime", "--designs", "iid", *SMALL, option, str(folder / name))
         assert done.exit_code == 2, done.output
         assert "cannot be written: No space left on device" in done.output
         assert (folder / name).read_text() == "old"
@@ -209,14 +209,14 @@ def test_what_is_read_is_not_written_over(folder, option, ending):
 
 def test_files_are_written_before_a_table_that_cannot_be_printed(folder, monkeypatch):
     monkeypatch.setattr("smoothlime.plots.contest.as_text", lambda _: 1 / 0)
-    done = bench(folder, "curved", *SMALL, "--method", "differences", "-o", str(folder / "found.json"))
+    done = bench(folder, "curved", *SMALL, "--methods", "differences", "-o", str(folder / "found.json"))
     assert isinstance(done.exception, ZeroDivisionError)
     assert json.loads((folder / "found.json").read_text())["draws"] == [64, 256]
 
 
 def test_a_table_is_printed_in_a_narrow_code_page(folder):
     command = [sys.executable, "-m", "smoothlime", "bench", "bench_models:curved", "--path", str(folder)]
-    command += ["--data", str(folder / "rows.csv"), *SMALL, "--method", "differences"]
+    command += ["--data", str(folder / "rows.csv"), *SMALL, "--methods", "differences"]
     done = subprocess.run(command, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "cp1252"})
     assert done.returncode == 0, done.stderr
     assert b"\xb5s each" in done.stdout  # µ is there, ≤ is not

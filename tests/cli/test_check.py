@@ -57,14 +57,14 @@ def test_a_smooth_model_is_trusted(folder):
 
 
 def test_a_step_is_not(folder):
-    done = check(folder, "step", "--range", "0", "1")
+    done = check(folder, "step", "--output-range", "0", "1")
     assert done.exit_code == 3
     assert "piecewise constant" in done.output
     assert "Do not trust gradient explanations" in done.output
 
 
 def test_too_few_draws_cannot_tell(folder):
-    done = check(folder, "smooth", "--samples", "40", "--sigma", "2")
+    done = check(folder, "smooth", "--n-samples", "40", "--sigma", "2")
     assert done.exit_code == 4
     assert "Too few draws to tell" in done.output
 
@@ -73,7 +73,7 @@ def test_predictions_alone_have_nothing_to_compare(folder):
     done = check(folder, "plain")
     assert done.exit_code == 0
     assert "predictions only" in done.output
-    assert "No certificate: give --range" in done.output
+    assert "No certificate: give --output-range" in done.output
 
 
 def test_a_forest_is_not_said_to_have_no_jumps(folder):
@@ -192,9 +192,9 @@ def test_margins_of_classifiers_can_be_checked(folder):
 
 
 def test_what_the_model_contradicts_is_not_certified(folder):
-    outside = check(folder, "plain", "--range", "0", "0.001")
+    outside = check(folder, "plain", "--output-range", "0", "0.001")
     assert outside.exit_code == 2
-    assert "smoothlime: --range: the model returned" in outside.output
+    assert "smoothlime: --output-range: the model returned" in outside.output
     assert "outside output_range=(0, 0.001): the promise would be void" in outside.output
     for bound in ("0", "0.01"):
         steep = check(folder, "plain", "--gradient-bound", bound)
@@ -212,7 +212,7 @@ def test_a_single_row_has_no_error_in_json(folder):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (("--samples", "0"), "--samples must be a whole number >= 1; got 0"),
+        (("--n-samples", "0"), "--n-samples must be a whole number >= 1; got 0"),
         (("--margin", "nan"), "--margin must be finite and >= 0; got nan"),
         (("--margin", "-1"), "--margin must be finite and >= 0"),
         (("--seed", "-1"), "--seed must be a whole number >= 0; got -1"),
@@ -232,14 +232,14 @@ def test_a_warning_is_a_line_and_said_once(folder):
         "layers = torch.nn.Linear(2, 8), torch.nn.ELU(), torch.nn.Linear(8, 1)\n"
         "net = torch.nn.Sequential(*layers).eval().to(torch.bfloat16)\n"
     )
-    arguments = ["check", "narrow_models:net", str(folder / "rows.csv"), "--path", str(folder), "--samples", "500"]
+    arguments = ["check", "narrow_models:net", str(folder / "rows.csv"), "--path", str(folder), "--n-samples", "500"]
     done = CliRunner().invoke(main, arguments)
     assert done.exit_code in (0, 4), done.output
     (line,) = done.stderr.splitlines()
     assert re.match(r"smoothlime: sigma is .* slopes lose digits", line)
 
 
-@pytest.mark.parametrize("more", [("--range", "1", "0"), ("--gradient-bound", "-1")])
+@pytest.mark.parametrize("more", [("--output-range", "1", "0"), ("--gradient-bound", "-1")])
 def test_what_is_known_of_a_model_is_checked_before_it_is_asked(folder, more, monkeypatch):
     monkeypatch.setattr("smoothlime.guarantees.agreement", lambda *_, **__: pytest.fail("the work was begun"))
     done = check(folder, "smooth", *more)

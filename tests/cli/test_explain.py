@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -76,13 +77,13 @@ def test_parquet_tables_are_read(folder):
     import pandas as pd
 
     pd.read_csv(folder / "mixed.csv").to_parquet(folder / "mixed.parquet")
-    ways = [explain(folder, "mixed", "--samples", "64", table=f"mixed.{each}").output for each in ("csv", "parquet")]
+    ways = [explain(folder, "mixed", "--n-samples", "64", table=f"mixed.{each}").output for each in ("csv", "parquet")]
     assert ways[0] == ways[1]
     assert "+2" in ways[0]
 
 
 def test_without_a_file_the_explanations_are_printed(folder):
-    done = explain(folder, "line", "--samples", "64", "--rows", "1", "--raw-units", "--sigma", "0.1")
+    done = explain(folder, "line", "--n-samples", "64", "--rows", "1", "--raw-units", "--sigma", "0.1")
     assert done.exit_code == 0
     assert "+3.0000" in done.output
     assert "debt" in done.output
@@ -158,7 +159,7 @@ def _close(path, monkeypatch):
         (("-o", "nowhere/explained.json"), "rows.csv", "there is no folder 'nowhere'"),
         (("--rows", "0"), "rows.csv", "--rows must be a whole number >= 1"),
         (("--method", "magic"), "rows.csv", "--method must be one of"),
-        (("--samples", "2"), "rows.csv", "--samples=2 is too few for"),
+        (("--n-samples", "2"), "rows.csv", "--n-samples=2 is too few for"),
         ((), "absent.csv", "there is no file"),
         ((), "one.csv", "one.csv' has one row, which does not show how features vary. Give --background"),
         (("--background", "few.csv"), "rows.csv", "--background 'few.csv' has one row"),
@@ -224,8 +225,8 @@ def test_bad_input_is_named(folder, more, table, message, monkeypatch):
         ("--method", "smoothgrad"),
         ("--method", "exact"),
         ("--design", "magic"),
-        ("--samples", "0"),
-        ("--samples", "2"),
+        ("--n-samples", "0"),
+        ("--n-samples", "2"),
         ("--rtol", "-1"),
         ("--rtol", "2"),
         ("--max-samples", "0"),
@@ -642,7 +643,51 @@ def test_advice_stands_below_the_slopes(folder):
     )
     (folder / "named.csv").write_text("max_samples,rtol\n0.1,0.2\n0.3,-0.5\n-0.2,0.8\n")
     arguments = ["explain", "boosted_models:boosted", str(folder / "named.csv"), "--path", str(folder)]
-    done = CliRunner().invoke(main, [*arguments, "--target", "1", "--samples", "256"])
+    done = CliRunner().invoke(main, [*arguments, "--target", "1", "--n-samples", "256"])
     assert done.exit_code == 0, done.output
     assert done.output.endswith("the exact margin is its control variate; output='margin' is exact\n")
     assert "\n  max_samples  " in done.output  # a feature, which stays as it is
+
+
+def wide(folder, columns=20_000):
+    """A table of many columns, with a model of gradients that knows the first two."""
+    (folder / "wide_models.py").write_text(
+        "import numpy as np\n"
+        "import smoothlime as sl\n"
+        "def slopes(a):\n"
+        "    found = np.zeros(a.shape)\n"
+        "    found[:, 0], found[:, 1] = 3, -1\n"
+        "    return found\n"
+        "line = sl.from_functions(values=lambda a: 3 * a[:, 0] - a[:, 1], gradients=slopes)\n"
+        "values = lambda a: 3 * a[:, 0] - a[:, 1]\n"
+    )
+    numbers = np.random.default_rng(0).normal(size=(3, columns)).round(3)
+    lines = [",".join(f" x{j}" for j in range(columns)), *(",".join(map(str, row)) for row in numbers.tolist())]
+    (folder / "wide.csv").write_text("\n".join(lines))
+    (folder / "scales.csv").write_text("\n".join([lines[0].replace(" ", ""), *lines[1:]]))
+    return ",".join(f"x{j}" for j in range(2, columns))
+
+
+def test_thousands_of_columns_take_seconds(folder):
+    """Names were looked up one by one: with 20,000 of them, in each of three options, that alone took a minute."""
+    rest = wide(folder)
+    more = ["--background", str(folder / "scales.csv"), "--columns", f"x1,x0,{rest}", "--fixed", rest]
+    arguments = ["explain", "wide_models:line", str(folder / "wide.csv"), "--path", str(folder), "--n-samples", "64"]
+    start = time.process_time()
+    done = CliRunner().invoke(main, [*arguments, *more, "--out", str(folder / "out.json")])
+    assert done.exit_code == 0, done.output[:500]
+    assert time.process_time() - start < 20
+    e = sl.load(folder / "out.json")
+    assert e.feature_names[:3] == (" x1", " x0", " x2")
+    np.testing.assert_allclose(e.values[:, :2], [[3, -1]] * 3, atol=1e-9)  # the model goes by position
+    assert np.isnan(e.values[:, 2:]).all()
+
+
+def test_more_features_than_predictions_alone_can_tell_apart_are_no_traceback(folder, monkeypatch):
+    def start(self, setup):
+        raise MemoryError("Unable to allocate 95.4 GiB")
+
+    monkeypatch.setattr(sl.CLime, "start", start)
+    done = explain(folder, "line", "--method", "clime")
+    assert done.exit_code == 2
+    assert "the sums of clime over 2 features do not fit in memory: Unable to allocate 95.4 GiB. Hold" in done.output

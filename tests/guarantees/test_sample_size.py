@@ -178,24 +178,24 @@ class TestCommand:
         return CliRunner().invoke(main, ["plan", *arguments])
 
     def test_prints_the_plan(self):
-        done = self.run("stein", "--eps", "0.05", "--features", "10", "--range", "0", "1")
+        done = self.run("stein", "--eps", "0.05", "--d", "10", "--output-range", "0", "1")
         assert done.exit_code == 0
         assert "4,338 iid draws" in done.output
 
     def test_prints_json(self):
         import json
 
-        done = self.run("smoothgrad", "--draws", "1000", "--gradient-bound", "2", "--sigma", "0.5", "--json")
+        done = self.run("smoothgrad", "--n-samples", "1000", "--gradient-bound", "2", "--sigma", "0.5", "--json")
         assert json.loads(done.output)["n_samples"] == 1_000
 
     def test_help_names_all_that_a_plan_needs(self):
         said = "".join(self.run("--help").output.split())  # lines end at hyphens too
-        assert "or--sigma,--gradient-lipschitzand--features." in said
+        assert "or--sigma,--gradient-lipschitzand--d." in said
 
     def test_complains_without_a_traceback(self):
         done = self.run("stein", "--eps", "0.05")
         assert done.exit_code == 2
-        assert "--range, the lowest and highest output, is needed" in done.output
+        assert "--output-range, the lowest and highest output, is needed" in done.output
         assert "Traceback" not in done.output
 
 

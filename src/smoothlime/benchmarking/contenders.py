@@ -41,7 +41,7 @@ class LeftOut:
 def usable(methods: Sequence[str], *, has_gradients: bool) -> list[str]:
     """The methods asked for, or all that are usually tried, with gradients or without."""
     for name in methods:
-        check_choice(name, "method", METHODS)
+        check_choice(name, "methods", METHODS)
         if METHODS[name].needs == "gradients" and not has_gradients:
             msg = f"{name} needs gradients, and this model gives only values. Leave it out, or use clime or differences"
             raise NoGradients(msg, argument="methods")
@@ -52,7 +52,7 @@ def pairs(methods: Sequence[str], designs: Sequence[str]) -> list[Pair]:
     """The methods, each with those of the designs that it can use; no designs stand for all."""
     known = dict.fromkeys(design for method in METHODS.values() for design in method.designs)
     for name in designs:
-        check_choice(name, "design", known)
+        check_choice(name, "designs", known)
     found = [(name, design) for name in methods for design in _designs(name) if not designs or design in designs]
     if not found:
         msg = f"none of the methods {', '.join(methods)} can use the designs {', '.join(designs)}"

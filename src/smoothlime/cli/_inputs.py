@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import importlib
 import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +64,7 @@ class ProblemOptions:
         return Inputs(model, adapted, rows, neighbourhood, target_of(self.target, adapted.outputs))
 
     def _neighbourhood(self, tables: Tables) -> Neighbourhood:
-        fixed = tuple(nearest(name, tables.names) for name in split_names(self.fixed, "--fixed"))
+        fixed = nearest(split_names(self.fixed, "--fixed"), tables.names)
         if self.raw_units:
             found = Neighbourhood(self.sigma, fixed=fixed)
         elif (n := len(tables.scales)) < 2:
@@ -93,7 +94,7 @@ def problem_options(table: str, *, most: int | None) -> Callable[[Callable[..., 
             type=click.Choice(["probability", "margin"]),
             default="probability",
             show_default=True,
-            help="What of a classifier to explain; other models are taken as they are.",
+            help="What to explain of a classifier; margin is also the score of a boosted model or an outlier detector.",
         ),
         click.option(
             "--sigma", type=float, default=0.5, show_default=True, help="In standard deviations of the table's columns."
@@ -184,7 +185,7 @@ def split_names(text: str | None, option: str = "--columns") -> tuple[str, ...]:
     if text is not None and (not names or "" in names):
         msg = f"{option} must be names separated by commas, in double quotes where they hold one; got {text!r}"
         raise InvalidArgument(msg)
-    twice = next((name for name in names if names.count(name) > 1), None)
+    twice = next((name for name, times in Counter(names).items() if times > 1), None)
     if twice is not None:
         msg = f"{option} names {twice!r} twice"
         raise InvalidArgument(msg)

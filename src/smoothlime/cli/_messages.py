@@ -16,11 +16,11 @@ from ..plots.names import JOINERS, UNSEEN
 def naming_option(error: SmoothlimeError, command: click.Command) -> str:
     """The message of an error, with the option of a command in place of the argument it begins with, or before it.
 
-    >>> samples = click.Command("explain", params=[click.Option(["--samples", "n_samples"])])
+    >>> samples = click.Command("explain", params=[click.Option(["--n-samples"])])
     >>> naming_option(SmoothlimeError("n_samples=4 is too few", argument="n_samples"), samples)
-    '--samples=4 is too few'
+    '--n-samples=4 is too few'
     >>> naming_option(SmoothlimeError("too few draws", argument="n_samples"), samples)
-    '--samples: too few draws'
+    '--n-samples: too few draws'
     """
     message, argument = str(error), error.argument
     options: dict[str | None, str] = {}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import re
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -155,8 +155,8 @@ def _csv(path: str, columns: tuple[str, ...]) -> dict[str, list[str]]:
 
 def _wanted(path: str, columns: tuple[str, ...], there: Sequence[str], usual: Sequence[str]) -> list[str]:
     """The columns named, or the usual ones: each of them there once, and with a name."""
-    columns = tuple(nearest(name, there) for name in columns)
-    missing = [name for name in columns if name not in there]
+    columns, times = nearest(columns, there), Counter(there)
+    missing = [name for name in columns if name not in times]
     if missing:
         msg = f"{path!r} has no column {missing[0]!r}; its columns are {', '.join(map(repr, there))}"
         raise InvalidArgument(msg)
@@ -169,7 +169,6 @@ def _wanted(path: str, columns: tuple[str, ...], there: Sequence[str], usual: Se
             " Name it, or choose others with --columns"
         )
         raise InvalidArgument(msg)
-    times = Counter(there)
     twice = next((name for name in wanted if times[name] > 1), None)
     if twice is not None:
         msg = f"{path!r} has two columns named {twice!r}; rename one, or choose others with --columns"
@@ -177,14 +176,17 @@ def _wanted(path: str, columns: tuple[str, ...], there: Sequence[str], usual: Se
     return wanted
 
 
-def nearest(name: str, names: Sequence[str]) -> str:
-    """The name itself if it is there, else the only one that differs by blanks around it.
+def nearest(wanted: Iterable[str], there: Iterable[str]) -> tuple[str, ...]:
+    """Each name as it stands there, or else the only one that differs by blanks around it; itself if there is none.
 
-    >>> nearest("debt", ["age", " debt"])
-    ' debt'
+    >>> nearest(["debt", "age"], ["age", " debt"])
+    (' debt', 'age')
     """
-    alike = [each for each in names if each.strip() == name.strip()]
-    return name if name in names or len(alike) != 1 else alike[0]
+    known, alike = set(there), defaultdict[str, list[str]](list)
+    for each in there:
+        alike[each.strip()].append(each)
+    found = ((name, alike.get(name.strip(), [])) for name in wanted)
+    return tuple(name if name in known or len(others) != 1 else others[0] for name, others in found)
 
 
 def _frame(columns: Any) -> Any:

@@ -14,6 +14,7 @@ from .._core.optional import require
 from ..errors import InvalidArgument, SmoothlimeWarning
 from ._inputs import ProblemOptions, check_file, problem_options
 from ._messages import say
+from ._options import Renamed
 
 if TYPE_CHECKING:
     from ..benchmarking.benchmark import Benchmark
@@ -32,16 +33,18 @@ PICTURES = (".svg", ".png", ".pdf")
 @click.option("--plot", help="File for a picture of error against evaluations: .svg, .png or .pdf.")
 @problem_options("--data", most=4)
 @click.option(
-    "--method",
-    "methods",
+    "--methods",
+    cls=Renamed,
+    formerly="--method",
     multiple=True,
     help="Only this method: smoothgrad, both (SmoothGrad with the values), clime, curves (C-LIME with curves),"
     " differences, controlled (differences with the exact margin of a boosted classifier as control), stein or lime;"
     " may be given several times.",
 )
 @click.option(
-    "--design",
-    "designs",
+    "--designs",
+    cls=Renamed,
+    formerly="--design",
     multiple=True,
     help="Only this design: iid, antithetic, orthogonal, sobol, aligned, aligned-pairs or differences; may be given"
     " several times.",

@@ -10,6 +10,7 @@ import click
 
 from ._inputs import ProblemOptions, problem_options
 from ._messages import warnings_as_lines
+from ._options import Renamed
 
 TRUSTED, DISAGREES, CANNOT_TELL = 0, 3, 4
 
@@ -25,10 +26,14 @@ TRUSTED, DISAGREES, CANNOT_TELL = 0, 3, 4
 @click.argument("table")
 @problem_options("TABLE", most=20)
 @click.option(
-    "--range", "output_range", type=float, nargs=2, metavar="LOW HIGH", help="Lowest and highest output, e.g. 0 1."
-)
+    "--output-range", cls=Renamed, formerly="--range", type=float, nargs=2, metavar="LOW HIGH",
+    help="Lowest and highest output, e.g. 0 1.",
+)  # fmt: skip
 @click.option("--gradient-bound", type=float, help="Largest length of the gradient, per unit of the features.")
-@click.option("--samples", "n_samples", type=int, default=20_000, show_default=True, help="Draws per row.")
+@click.option(
+    "--n-samples", cls=Renamed, formerly="--samples", type=int, default=20_000, show_default=True,
+    help="Draws per row.",
+)  # fmt: skip
 @click.option(
     "--margin", type=float, default=0.1, show_default=True, help="Difference, relative to the slopes, to ignore."
 )
@@ -89,13 +94,13 @@ def command(
         lines.append(str(certificate))
     else:
         found["certificate"] = None
-        lines.append("No certificate: give --range LOW HIGH or --gradient-bound for one.")
+        lines.append("No certificate: give --output-range LOW HIGH or --gradient-bound for one.")
     undecided = (found["agreement"] or {"agrees": []})["agrees"].count(None)
     verdict = {
         TRUSTED: "Nothing speaks against these explanations"
         + (f", though {undecided} of {len(rows)} rows are undecided." if undecided else "."),
         DISAGREES: "Do not trust gradient explanations of this model; explanations from predictions are fine.",
-        CANNOT_TELL: "Too few draws to tell; raise --samples.",
+        CANNOT_TELL: "Too few draws to tell; raise --n-samples.",
     }[status]
     found["verdict"] = verdict
     click.echo(json.dumps(found) if as_json else "\n\n".join([*lines, verdict]))

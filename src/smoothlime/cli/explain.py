@@ -9,6 +9,7 @@ import numpy as np
 
 from ._inputs import ProblemOptions, check_file, problem_options
 from ._messages import warnings_as_lines
+from ._options import Renamed
 
 if TYPE_CHECKING:
     from ..result.explanation import Explanation
@@ -39,8 +40,9 @@ MOST_NAMED = 8
     help="How draws are placed: auto, iid, antithetic, orthogonal, sobol, aligned or aligned-pairs.",
 )
 @click.option(
-    "--samples",
-    "n_samples",
+    "--n-samples",
+    cls=Renamed,
+    formerly="--samples",
     type=int,
     help="Draws per row, rounded up to whole blocks of the design: powers of two for sobol and aligned. Without it,"
     " until --rtol is reached.",

@@ -7,21 +7,26 @@ import json
 
 import click
 
+from ._options import Renamed
+
 
 @click.command(
     "plan",
     short_help="How many draws guarantee an error, before any is made.",
-    epilog="Example: smoothlime plan stein --eps 0.05 --features 10 --range 0 1",
+    epilog="Example: smoothlime plan stein --eps 0.05 --d 10 --output-range 0 1",
 )
 @click.argument("method", type=click.Choice(["smoothgrad", "stein", "clime"]), metavar="METHOD")
 @click.option("--eps", type=float, help="L2 error wanted, of standardised slopes.")
-@click.option("--draws", "n_samples", type=int, help="Instead of --eps: the draws whose error to tell.")
+@click.option(
+    "--n-samples", cls=Renamed, formerly="--draws", type=int, help="Instead of --eps: the draws whose error to tell."
+)
 @click.option("--confidence", type=float, default=0.95, show_default=True, help="With which the error is kept.")
-@click.option("--features", "d", type=int, help="Number of perturbed features.")
+@click.option("--d", cls=Renamed, formerly="--features", type=int, help="Number of perturbed features.")
 @click.option("--sigma", type=float, help="Standard deviation of the neighbourhood.")
 @click.option(
-    "--range", "output_range", type=float, nargs=2, metavar="LOW HIGH", help="Lowest and highest output, e.g. 0 1."
-)
+    "--output-range", cls=Renamed, formerly="--range", type=float, nargs=2, metavar="LOW HIGH",
+    help="Lowest and highest output, e.g. 0 1.",
+)  # fmt: skip
 @click.option("--gradient-bound", type=float, help="Largest length of the gradient.")
 @click.option("--gradient-lipschitz", type=float, help="Largest change of the gradient per unit of distance.")
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
@@ -39,8 +44,8 @@ def command(
 ) -> None:
     """How many iid draws guarantee an error of METHOD: smoothgrad, stein or clime, before any is made.
 
-    stein and clime need --range and --features; smoothgrad needs --sigma and --gradient-bound, or --sigma,
-    --gradient-lipschitz and --features.
+    stein and clime need --output-range and --d; smoothgrad needs --sigma and --gradient-bound, or --sigma,
+    --gradient-lipschitz and --d.
     """
     from ..guarantees import plan
 

@@ -16,6 +16,7 @@ from .._core.types import Array, Indices
 from .._core.version import versions
 from .._core.xp import on_host
 from ..draws.rotation import DIRECTIONS
+from ..errors import InvalidArgument
 from ..estimators.protocol import Drawn
 from ..models import Target
 from ..result.explanation import Explanation, Provenance, columns
@@ -88,7 +89,15 @@ def _begin(plan: Plan, objective: Objective, rows: Indices, watch: Progress) -> 
     if plan.is_summed_on_device:
         return Panel(plan, objective, rows, sampler, DeviceSums.of(plan, objective, rows), watch)
     setup = plan.setup(len(rows) * t, controls=objective.controls_count, pilot_slopes=slopes)
-    return Panel(plan, objective, rows, sampler, HostSums(plan.method.start(setup)), watch)
+    try:
+        sums = HostSums(plan.method.start(setup))
+    except MemoryError as err:
+        msg = (
+            f"the sums of {plan.method.name} over {plan.d:,} features do not fit in memory: {err}. Hold most of the"
+            " features fixed, or give a model with gradients, or use method='stein'"
+        )
+        raise InvalidArgument(msg) from err
+    return Panel(plan, objective, rows, sampler, sums, watch)
 
 
 def _sample(panel: Panel, found: ResultBuffer) -> None:

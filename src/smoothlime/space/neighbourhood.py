@@ -204,7 +204,8 @@ class Neighbourhood:
     def holding(self, features: Sequence[str], feature_names: Sequence[str]) -> Neighbourhood:
         """The same neighbourhood with these features fixed as well."""
         already = set(self._fixed_positions(len(feature_names), feature_names))
-        more = [name for name in features if list(feature_names).index(name) not in already]
+        places = {name: j for j, name in enumerate(feature_names)}
+        more = [name for name in features if places[name] not in already]
         if not more:
             return self
         return dataclasses.replace(self, fixed=(*self.fixed, *more))
@@ -249,14 +250,14 @@ class Neighbourhood:
     def _fixed_positions(self, d: int, feature_names: Sequence[str]) -> list[int]:
         if not self.fixed:
             return []
-        names = list(feature_names)
+        places = {name: j for j, name in enumerate(feature_names)}
         positions = []
         for each in self.fixed:
             if isinstance(each, str):
-                if each not in names:
-                    msg = f"fixed names {each!r}, which is not a feature; the features are {names}"
+                if each not in places:
+                    msg = f"fixed names {each!r}, which is not a feature; the features are {list(places)}"
                     raise InvalidArgument(msg, argument="fixed")
-                positions.append(names.index(each))
+                positions.append(places[each])
             elif 0 <= each < d:
                 positions.append(int(each))
             else:

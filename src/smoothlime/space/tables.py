@@ -56,7 +56,8 @@ class Table:
         """The cells of all columns, or of those named, as float64 (r, d); NaN for what is missing or is no number."""
         import narwhals as nw
 
-        kept = range(len(self.names)) if names is None else [self.names.index(name) for name in names]
+        places = {name: j for j, name in enumerate(self.names)}
+        kept = range(len(self.names)) if names is None else [places[name] for name in names]
         numeric = {i: j for i, j in enumerate(kept) if self.dtypes[j].is_numeric()}
         cells = np.full((len(self), len(kept)), np.nan)
         if self.backend == "pandas":
@@ -94,16 +95,17 @@ class Table:
         import pandas as pd
 
         native = self.frame.to_native()
-        kept = native.take(rows).take(held, axis=1)
-        kept.index = pd.RangeIndex(len(rows))
-        # columns that stay are Series: of bare objects pandas would guess a type
-        columns: dict[int, Any] = dict(zip(held, (column for _, column in kept.items()), strict=True))
         dtypes = list(native.dtypes)
-        for j in free:
+        moved: dict[int, Any] = {}
+        for j in map(int, free):
             dtype = dtypes[j] if self.dtypes[j].is_float() else np.dtype(np.float64)
             is_own = isinstance(dtype, np.dtype)  # pandas has types of its own for floats with gaps
-            columns[j] = points[:, j].astype(dtype) if is_own else pd.array(points[:, j], dtype=dtype)
-        frame = native._constructor({j: columns[j] for j in range(len(self.names))})
+            moved[j] = points[:, j].astype(dtype) if is_own else pd.array(points[:, j], dtype=dtype)
+        # all at once: columns taken one by one cost more than the model where they are many
+        kept = native.take(held, axis=1).take(rows)
+        kept.index, kept.columns = pd.RangeIndex(len(rows)), held.tolist()
+        frame = pd.concat([kept, native._constructor(moved, index=kept.index)], axis=1)
+        frame = frame.take(np.argsort(np.concatenate([held, free])), axis=1)
         frame.columns = native.columns
         return frame
 
