@@ -1,0 +1,94 @@
+"""Files that the version before has saved load, say what is found today, and replay.
+
+`version_before.json` and `version_before.parquet` were saved at commit 1923414, in format version 4, by this script,
+run there with the definitions of `f`, `network` and `ROWS` below:
+
+    sl.explain(f, ROWS, **AS_JSON).save("version_before.json")
+    sl.explain(network(), ROWS, **AS_PARQUET).save("version_before.parquet")
+"""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import smoothlime as sl
+
+FOLDER = Path(__file__).parent
+ROWS = np.array([[0.5, 1.0, 0.2], [2.0, -1.0, 0.7], [-1.5, 0.25, -0.5], [0.0, 0.0, 3.0]])
+AS_JSON = {"sigma": 0.3, "n_samples": 256}
+AS_PARQUET = {"sigma": 0.5, "n_samples": 64, "method": "smoothgrad", "design": "antithetic", "draws": "independent",
+              "seed": 3}  # fmt: skip
+CLOSE = {"rtol": 1e-12, "atol": 1e-12}
+"""A library may sum or turn in another order; nothing else may differ."""
+
+
+def f(a):
+    return np.sin(a[:, 0]) + a[:, 1] ** 2 * a[:, 2] + 0.5 * a[:, 2]
+
+
+def network():
+    """Weights that are cosines of 0, 1, 2, ..."""
+    made = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1)).double().eval()
+    with torch.no_grad():
+        for each in made.parameters():
+            each.copy_(torch.cos(torch.arange(each.numel(), dtype=torch.float64)).reshape(each.shape))
+    return made
+
+
+SAVED = {
+    "version_before.json": lambda: sl.explain(f, ROWS, **AS_JSON),
+    "version_before.parquet": lambda: sl.explain(network(), ROWS, **AS_PARQUET),
+}
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_every_number_is_what_is_found_today(name):
+    """But how often the model was asked: how f(x) is asked of models on devices has changed since."""
+    old, new = sl.load(FOLDER / name), SAVED[name]()
+    for one, other in ((old, new), (old.groups, new.groups)):
+        for field in dataclasses.fields(one):
+            was, now = getattr(one, field.name), getattr(other, field.name)
+            if isinstance(now, np.ndarray) and field.name != "n_evaluations":
+                np.testing.assert_allclose(was, now, **CLOSE, err_msg=field.name)
+                assert was.dtype == now.dtype
+    assert old.directions is None or old.directions.shape == new.directions.shape
+    assert (old.method, old.design, old.seed, old.feature_names) == (
+        new.method,
+        new.design,
+        new.seed,
+        new.feature_names,
+    )
+    assert dataclasses.replace(old.provenance, versions={}) == dataclasses.replace(new.provenance, versions={})
+    np.testing.assert_allclose(old.interval(0.99), new.interval(0.99), **CLOSE)
+
+
+def test_its_draws_are_known_for_those_of_today(recwarn):
+    for name, fresh in SAVED.items():
+        assert (sl.load(FOLDER / name) - fresh()).groups is not None
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("row", range(len(ROWS)))
+class TestReplay:
+    def test_least_squares_on_the_points_gives_the_slopes(self, row):
+        """C-LIME with curves, of few draws of three features: all squares and products are fitted beside the line."""
+        old, new = sl.load(FOLDER / "version_before.json"), SAVED["version_before.json"]()
+        points = old.perturbations(row)
+        np.testing.assert_allclose(points, new.perturbations(row), **CLOSE)
+        away, share = (points - ROWS[row]) / AS_JSON["sigma"], old.provenance.longer
+        root = 1 / np.sqrt(1 - share + share * (away**2).mean(axis=1))
+        curves = [away[:, i] * away[:, j] for i in range(3) for j in range(i + 1)]
+        terms = np.column_stack([np.ones(len(away)), away, *curves])
+        fit = np.linalg.lstsq(root[:, None] * terms, root * f(points), rcond=None)[0]
+        np.testing.assert_allclose(old.values[row], fit[1:4] / AS_JSON["sigma"], rtol=1e-9)
+
+    def test_the_mean_gradient_at_the_points_is_the_slopes(self, row):
+        old, new = sl.load(FOLDER / "version_before.parquet"), SAVED["version_before.parquet"]()
+        points = old.perturbations(row)
+        np.testing.assert_allclose(points, new.perturbations(row), **CLOSE)
+        at = torch.tensor(points, requires_grad=True)
+        (gradients,) = torch.autograd.grad(network()(at).sum(), at)
+        np.testing.assert_allclose(old.values[row], gradients.mean(dim=0), rtol=1e-12)
