@@ -1,6 +1,7 @@
 """Shared by all tests: a few models, and which designs each method can use."""
 
 import dataclasses
+import json
 import sys
 
 import numpy as np
@@ -106,6 +107,18 @@ def _assert_same(one, other):
     for confidence in (0.5, 0.95):
         for a, b in zip(one.interval(confidence), other.interval(confidence), strict=True):
             _assert_same_array(a, b)
+
+
+@pytest.fixture(scope="session")
+def older():
+    """What a version before there were digests would have written: the content of a file of today, without them."""
+
+    def make(text, version=4):
+        plain = json.loads(text) | {"version": version}
+        del plain["digests"]
+        return plain
+
+    return make
 
 
 @pytest.fixture

@@ -25,7 +25,8 @@ Each error is also the built-in error it resembles, so `except ValueError` keeps
     ├── NotKept                               a download could not be kept for the next time
     ├── LostPrecision                         the model's number format blurs the perturbations
     ├── JumpsUnseen                           the model changes otherwise than its gradients say
-    └── CategoriesPerturbed                   the model takes a feature that is perturbed for a category
+    ├── CategoriesPerturbed                   the model takes a feature that is perturbed for a category
+    └── DamagedFile                           a file was loaded that is not what was saved
 """
 
 from __future__ import annotations
@@ -128,3 +129,7 @@ class JumpsUnseen(SmoothlimeWarning):
 
 class CategoriesPerturbed(SmoothlimeWarning):
     """A feature is perturbed as a number that the model takes for a category, so that its slope means little."""
+
+
+class DamagedFile(SmoothlimeWarning):
+    """A file was loaded with check=False, and its contents have changed since they were saved."""

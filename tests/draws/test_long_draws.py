@@ -224,13 +224,13 @@ def test_outputs_with_draws_of_their_own_rows_are_weighed_alike(design):
             np.testing.assert_allclose(e.values[row], fit, rtol=1e-7, atol=1e-9)
 
 
-def test_files_of_earlier_versions_are_drawn_again_as_they_were(tmp_path):
+def test_files_of_earlier_versions_are_drawn_again_as_they_were(tmp_path, older):
     e = sl.explain(known.Sine(V).values, np.zeros(8), n_samples=512, method="clime", design="aligned-pairs")
     e.save(tmp_path / "new.json")
     new = sl.load(tmp_path / "new.json")
     np.testing.assert_array_equal(new.perturbations(), e.perturbations())
     for version, said, share in ((2, {}, 0.0), (3, {"is_lengthened": False}, 0.0), (3, {"is_lengthened": True}, 1.0)):
-        plain = json.loads(e.to_json()) | {"version": version}
+        plain = older(e.to_json(), version)
         del plain["provenance"]["longer"]
         plain["provenance"] |= said
         (tmp_path / "old.json").write_text(json.dumps(plain))

@@ -148,8 +148,8 @@ class TestUnreadable:
         self.fails(path, f"it holds {token}, which is not JSON")
 
     def test_a_newer_version(self, tmp_path):
-        path = spoiled(tmp_path, put("version", to=5))
-        self.fails(path, rf"format version 5, and this smoothlime \({sl.__version__}\) reads up to version 4: upgrade")
+        path = spoiled(tmp_path, put("version", to=6))
+        self.fails(path, rf"format version 6, and this smoothlime \({sl.__version__}\) reads up to version 5: upgrade")
 
     def test_a_newer_version_is_recognised_even_where_fields_have_gone(self, tmp_path):
         (tmp_path / "e.json").write_text('{"format": "smoothlime explanation", "version": 7}')
@@ -185,7 +185,8 @@ class TestUnreadable:
         if where[-1] in ("neighbourhood", "provenance", "arrays", "method", "versions", "settings") and to == {"no": 1}:
             self.fails(path, "is missing|'no' must be text|the setting 'no' of CLime is unknown")  # of the right type
         elif where[-1].startswith("has_") and to is True:
-            assert sl.load(path) if where[-1] == "has_row_keys" else self.fails(path, "'selected' is missing")
+            path = path if where[-1] == "has_selected" else spoiled(tmp_path, put(*where, to=1))
+            self.fails(path, "'selected' is missing|'has_row_keys' must be true or false; got 1")
         else:
             self.fails(path, where[-1])
 
@@ -208,13 +209,14 @@ class TestUnreadable:
             ((*SETTINGS, "warp"), 9, "the setting 'warp' of CLime is unknown .* upgrade"),
             ((*SETTINGS, "ridge"), -1.0, "CLime does not take the settings in it: ridge must be"),
             ((*SETTINGS, "ridge"), "a", "CLime does not take the settings"),
-            ((*SETTINGS, "ridge"), {"laser": 1}, "a setting written as {'laser': 1} is unknown"),
+            ((*SETTINGS, "ridge"), {"laser": 1}, "the setting 'ridge', written as {'laser': 1}, is unknown"),
             ((*SETTINGS, "ridge"), {"number": []}, "CLime does not take"),
             ((*SETTINGS, "ridge"), {"array": [1], "dtype": "O"}, "is unknown to this version"),
+            ((*SETTINGS, "ridge"), {"array": [1], "dtype": "(1,"}, "the setting 'ridge', written as"),
             ((*SETTINGS, "ridge"), {"method": 3}, "the field 'method' must be an object"),
-            (METHOD, {"kind": "CertifiedValues", "settings": {}}, "CertifiedValues does not take"),
+            (METHOD, {"kind": "CertifiedValues", "settings": {}}, "the setting 'base' of CertifiedValues is missing"),
             (METHOD, {"kind": "CertifiedValues", "settings": {"base": 1, "low": 0, "high": 1}}, "does not"),
-            (METHOD, {"kind": "CertifiedSmoothGrad", "settings": {"gradient_bound": "x"}}, "does not take"),
+            (METHOD, {"kind": "CertifiedSmoothGrad", "settings": {"gradient_bound": "x", "base": 1}}, "does not"),
             (("provenance", "design"), "spiral", "the design 'spiral' is unknown to this version of smoothlime"),
             (("provenance", "design"), "none", "the design 'none' does not go with the method 'clime'"),
             (METHOD, {"kind": "Exact", "settings": {}}, "the design '.*' does not go with the method 'exact'"),
@@ -224,8 +226,14 @@ class TestUnreadable:
             (("provenance", "dtype"), "object", "'dtype' must name a floating type; got 'object'"),
             (("provenance", "dtype"), "f8, f8", "'dtype' must name a floating type"),
             (("provenance", "dtype"), "(((", "'dtype' must name a floating type"),
+            (("provenance", "dtype"), "(1,", "'dtype' must name a floating type"),
             (("provenance", "versions"), {"numpy": 2}, "'numpy' must be text"),
             (("provenance", "longer"), 1.5, "'longer' must lie between 0 and 1"),
+            (("provenance", "longer"), 10**400, "'longer' must lie between 0 and 1; got 1000"),
+            (("provenance", "confidence"), 10**400, "'confidence' must lie between 0 and 1; got 1000"),
+            (("provenance", "block"), 10**400, "'block' must be at most 9,223,372,036,854,775,807; got 1000"),
+            (("rows",), 10**400, "'rows' must be at most"),
+            (("version",), 10**400, "it has format version 1000"),
             (("neighbourhood", "sigma"), 0, "sigma must be finite and > 0"),
             (("neighbourhood", "sigma"), None, "'sigma' must be a number, or one per feature; got null"),
             (("neighbourhood", "sigma"), "0.5", "'sigma' must hold numbers; got '0.5'"),
@@ -243,7 +251,8 @@ class TestUnreadable:
             (("rows",), -1, "rows must be a whole number >= 0"),
             (("rows",), 10**18, "its parts do not fit together"),
             (("groups",), 10**18, "its parts do not fit together"),
-            (("groups",), -1, "its parts do not fit together"),
+            (("groups",), -1, "groups must be a whole number >= 1"),
+            (("directions",), 0, "directions must be a whole number >= 1"),
             (("arrays", "prediction"), [1, 2, 3, "four"], "'prediction' must hold numbers; got 'four'"),
             (("arrays", "prediction"), [1, 2, 3, None], "'prediction' must hold numbers; got None"),
             (("arrays", "prediction"), [1, 2, 3, 10**400], "'prediction' holds a number that is too large"),
@@ -284,7 +293,7 @@ class TestUnreadable:
             path.write_text(text[:start] + deep + text[ends:])
             self.fails(
                 path,
-                "nested too deep" if depth > 10_000 else "nested|must be|must hold|unknown|do not fit|does not take",
+                "nested too deep" if depth > 10_000 else "nested|must|unknown|do not fit|does not take|missing",
             )
 
     def test_parquet_columns_are_checked_like_lists(self, tmp_path, assert_same):

@@ -101,6 +101,11 @@ def test_full_from_data_survives_fewer_rows_than_features():
     assert Neighbourhood.from_data(wide, full=True).factor(12).lower.shape == (12, 12)
 
 
+def test_variances_up_to_the_largest_number_are_kept_as_they_are():
+    variances = np.diag([np.finfo(float).max, 1.0, np.finfo(float).tiny])
+    np.testing.assert_array_equal(Neighbourhood(1.0, covariance=variances).covariance, variances)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -113,6 +118,7 @@ def test_full_from_data_survives_fewer_rows_than_features():
         ({"scale": [1.0, 0.0]}, r"scale must be finite and > 0; got 0 at feature 1"),
         ({"covariance": [[1.0, 0.2]]}, r"covariance must be a square matrix \(d, d\); got shape \(1, 2\)"),
         ({"covariance": [[1.0, 0.5], [0.2, 1.0]]}, r"covariance must be symmetric; entry \(0, 1\) is 0.5"),
+        ({"covariance": [[1.0, 1e308], [-1e308, 1.0]]}, r"covariance must be symmetric; entry \(0, 1\) is 1e\+308"),
         (
             {"covariance": [[1.0, 1.0], [1.0, 1.0]]},
             r"covariance must be positive definite; as correlations its smallest",

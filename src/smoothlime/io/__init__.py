@@ -1,7 +1,7 @@
 """Getting results out: files that can be loaded again, data frames, and the form that shap's plots take.
 
 Explanation ─ contents ─► header + arrays ─┬─ as_json ────┬─► files (save, load)
-              (settings)                   └─ as_parquet ─┘
+    (settings, digests)                    └─ as_parquet ─┘
 Explanation ─ frames ─► data frame          Explanation ─ shap_view ─► shap.Explanation
 """
 

@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import UnreadableFile
 from ..result.explanation import Explanation
 from .contents import check_format, pack, unpack
-from .fields import Kind, from_nested, nested, take
+from .fields import Kind, from_nested, nested, parsed, take
 
 
 def to_json(e: Explanation) -> str:
@@ -18,17 +18,19 @@ def to_json(e: Explanation) -> str:
     return f'{{\n{_lines(header, " ")},\n "arrays": {{\n{lines}\n }}\n}}\n'
 
 
-def from_json(data: bytes) -> Explanation:
-    """The explanation in JSON text, as UTF-8."""
+def from_json(data: bytes) -> tuple[Explanation, list[str]]:
+    """The explanation in JSON text, as UTF-8, and its fields that have changed."""
     try:
-        header = json.loads(data.decode("utf-8-sig"), parse_constant=_refuse)
+        header = parsed(data.decode("utf-8-sig"))
     except UnreadableFile:
         raise
     except ValueError as err:  # also bytes that are not UTF-8, and numbers of thousands of digits
         msg = f"it is not whole JSON, and may have been cut short: {err}"
         raise UnreadableFile(msg) from err
     check_format(header)
-    return unpack(header, _Lists(take(header, "arrays", dict)))
+    arrays = _Lists(take(header, "arrays", dict))
+    del header["arrays"]
+    return unpack(header, arrays)
 
 
 class _Lists:
@@ -45,8 +47,3 @@ def _lines(fields: dict[str, Any], indent: str) -> str:
     return ",\n".join(
         f"{indent}{json.dumps(name)}: {json.dumps(each, allow_nan=False)}" for name, each in fields.items()
     )
-
-
-def _refuse(token: str) -> Any:
-    msg = f"it holds {token}, which is not JSON; such numbers are written as text, {token!r}"
-    raise UnreadableFile(msg)

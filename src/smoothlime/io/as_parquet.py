@@ -12,7 +12,7 @@ from .._core.optional import require
 from ..errors import InvalidArgument, UnreadableFile
 from ..result.explanation import Explanation
 from .contents import check_format, pack, unpack
-from .fields import DTYPES, Kind, wrong_kind, wrong_shape
+from .fields import DTYPES, Kind, parsed, shaped, wrong_kind, wrong_shape
 
 KEY = b"smoothlime"
 """Under which the header stands in the metadata of the schema."""
@@ -42,8 +42,8 @@ def to_parquet(e: Explanation) -> bytes:
     return buffer.getvalue()
 
 
-def from_parquet(file: BinaryIO) -> Explanation:
-    """The explanation in a Parquet file."""
+def from_parquet(file: BinaryIO) -> tuple[Explanation, list[str]]:
+    """The explanation in a Parquet file, and its fields that have changed."""
     parquet: Any = require("pyarrow.parquet", extra="parquet", to="read Parquet files")
     arrow: Any = require("pyarrow", extra="parquet", to="read Parquet files")
     try:
@@ -56,7 +56,9 @@ def from_parquet(file: BinaryIO) -> Explanation:
         msg = f"it is not whole Parquet, and may have been cut short: {err}"
         raise UnreadableFile(msg) from err
     try:
-        header = json.loads(metadata[KEY])
+        header = parsed(metadata[KEY])
+    except UnreadableFile:
+        raise
     except ValueError as err:
         msg = f"its metadata are not whole: {err}"
         raise UnreadableFile(msg) from err
@@ -94,7 +96,7 @@ class _Columns:
                 return column.to_pylist()
             except UnicodeDecodeError as err:  # Arrow does not look inside strings when it reads them
                 raise wrong_kind(name, kind, str(err)) from err
-        return np.array(column.to_numpy(zero_copy_only=False), dtype=DTYPES[kind]).reshape(shape)
+        return shaped(np.array(column.to_numpy(zero_copy_only=False), dtype=DTYPES[kind]), shape, name)
 
 
 def _check_size(arrays: dict[str, Any]) -> None:

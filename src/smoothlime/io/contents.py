@@ -19,12 +19,20 @@ from ..exact import Exact
 from ..result.explanation import Explanation, Provenance
 from ..space.neighbourhood import Neighbourhood
 from ..uncertainty.groups import Groups
-from .fields import Kind, from_nested, nested, newer, shown, take
+from .digests import digests
+from .fields import Kind, dtype_of, from_nested, nested, newer, shown, take
 from .settings import pack_method, unpack_method
 
 FORMAT = "smoothlime explanation"
-VERSION = 4
-"""Raised when older versions could not read what is written; what older versions wrote stays readable."""
+VERSION = 5
+"""Raised when older versions could not read what is written, and when a method gets a further setting; what older
+versions wrote stays readable, and settings that it lacks have their defaults."""
+
+DIGESTED = 5
+"""The first version with digests."""
+
+LARGEST = 2**63 - 1
+"""Of whole numbers that count something."""
 
 ARRAYS: dict[str, tuple[Kind, str]] = {
     "row_outputs": ("text", "r"),
@@ -93,42 +101,38 @@ def pack(e: Explanation) -> tuple[dict[str, Any], dict[str, Any]]:
         arrays |= {f"group_{name}": getattr(e.groups, name) for name in GROUP_ARRAYS}
         if e.groups.row_keys is not None:
             arrays["row_keys"] = e.groups.row_keys
-    return header, arrays
+    return header | {"digests": digests(header, arrays)}, arrays
 
 
-def unpack(header: dict[str, Any], source: Source) -> Explanation:
-    """The explanation, from parts that have all been checked."""
+def unpack(header: dict[str, Any], source: Source) -> tuple[Explanation, list[str]]:
+    """The explanation, from parts that have all been checked, and the fields whose digests do not fit."""
     check_format(header)
+    version = header["version"]
     given = take(header, "feature_names", list)
     d = len(given)
     names = _checked(check_names, from_nested(given, "text", (d,), "feature_names"), d)
     neighbourhood = _neighbourhood(take(header, "neighbourhood", dict), names)
     free = len(_checked(neighbourhood.factor, d, names).free)
-    r = _checked(check_count, take(header, "rows", int), "rows", at_least=0)
-    g = take(header, "groups", int, type(None))
-    k = take(header, "directions", int, type(None)) if "directions" in header else None  # older files have none
-    size = {"r": r, "d": d, "f": free, "g": g, "k": k}
+    r = _count("rows", 0)(take(header, "rows"))
+    if version < DIGESTED:
+        header = {"directions": None} | header  # the oldest files have none
+    g, k = (None if take(header, name) is None else _count(name, 1)(header[name]) for name in ("groups", "directions"))
+    size: dict[str, Any] = {"r": r, "d": d, "f": free, "g": g, "k": k}
+    arrays: dict[str, Any] = {}
 
     def read(name: str, kind: Kind, axes: str) -> Any:
-        return source.read(name, kind, tuple(size[axis] for axis in axes))
+        arrays[name] = source.read(name, kind, tuple(size[axis] for axis in axes))
+        return arrays[name]
 
     fields = {name: read(name, *each) for name, each in ARRAYS.items()}
-    groups = None
-    if g is not None:
-        parts = {name: read(f"group_{name}", *each) for name, each in GROUP_ARRAYS.items()}
-        keys = read("row_keys", "int", "r") if take(header, "has_row_keys", bool) else None
-        if keys is not None and (keys < 0).any():
-            msg = "the field 'row_keys' must hold positions; a negative one is among them"
-            raise UnreadableFile(msg)
-        freedom = fields["degrees_of_freedom"]
-        groups = Groups(parts["pseudo"], parts["sizes"], parts["resolution"], keys, freedom)
-    provenance = _provenance(take(header, "provenance", dict), header["version"])
+    groups = None if g is None else _groups(header, read, fields["degrees_of_freedom"])
+    provenance = _provenance(take(header, "provenance", dict), version)
     is_exact = isinstance(provenance.method, Exact)
     if (provenance.design in Exact.designs) != is_exact:
         msg = f"the design {provenance.design!r} does not go with the method {provenance.method.name!r}"
         raise UnreadableFile(msg)
     _check_sense(fields, None if groups is None else groups.sizes, is_exact=is_exact)
-    return Explanation(
+    e = Explanation(
         **fields | {"row_outputs": tuple(fields["row_outputs"])},
         feature_names=names,
         output_name=take(header, "output_name", str),
@@ -138,6 +142,27 @@ def unpack(header: dict[str, Any], source: Source) -> Explanation:
         selected=read("selected", "float", "rd") if take(header, "has_selected", bool) else None,
         directions=None if k is None else read("directions", "float", "rkf"),
     )
+    return e, _changed(header, arrays)
+
+
+def _groups(header: dict[str, Any], read: Callable[[str, Kind, str], Any], freedom: Any) -> Groups:
+    parts = {name: read(f"group_{name}", *each) for name, each in GROUP_ARRAYS.items()}
+    keys = read("row_keys", "int", "r") if take(header, "has_row_keys", bool) else None
+    if keys is not None and (keys < 0).any():
+        msg = "the field 'row_keys' must hold positions; a negative one is among them"
+        raise UnreadableFile(msg)
+    return Groups(parts["pseudo"], parts["sizes"], parts["resolution"], keys, freedom)
+
+
+def _changed(header: dict[str, Any], arrays: dict[str, Any]) -> list[str]:
+    """Fields that are not what their digests say; of older files, which have none, nothing is known."""
+    if header["version"] < DIGESTED and "digests" not in header:
+        return []
+    saved = header.get("digests")
+    if type(saved) is not dict:
+        return ["digests"]
+    found = digests({name: each for name, each in header.items() if name != "digests"}, arrays)
+    return [name for name in found | saved if found.get(name) != saved.get(name)]
 
 
 def _check_sense(fields: dict[str, Any], sizes: Any, *, is_exact: bool) -> None:
@@ -166,12 +191,12 @@ def check_format(header: Any) -> None:
     version = take(header, "version", int)
     if version > VERSION:
         msg = (
-            f"it has format version {version}, and this smoothlime ({__version__}) reads up to version {VERSION}:"
-            " upgrade smoothlime to read it"
+            f"it has format version {shown(version)}, and this smoothlime ({__version__}) reads up to version"
+            f" {VERSION}: upgrade smoothlime to read it"
         )
         raise UnreadableFile(msg)
     if version < 1:
-        msg = f"the field 'version' must be at least 1; got {version}"
+        msg = f"the field 'version' must be at least 1; got {shown(version)}"
         raise UnreadableFile(msg)
 
 
@@ -206,7 +231,8 @@ def _provenance(raw: dict[str, Any], version: int) -> Provenance:
         raw = raw | {"longer": 0.0}
     elif version == 3:
         raw = raw | {"longer": float(take(raw, "is_lengthened", bool))}
-    return Provenance(**{name: read(take(raw, name)) for name, read in PROVENANCE.items()})
+    method = unpack_method(take(raw, "method"), is_older=version < VERSION)
+    return Provenance(method, **{name: read(take(raw, name)) for name, read in PROVENANCE.items() if name != "method"})
 
 
 def _text(name: str) -> Callable[[Any], str]:
@@ -217,8 +243,17 @@ def _word(name: str, choices: tuple[str, ...]) -> Callable[[Any], str]:
     return lambda raw: _checked(check_choice, raw, name, choices)
 
 
-def _count(name: str, at_least: int) -> Callable[[Any], int]:
-    return lambda raw: _checked(check_count, take({name: raw}, name, int), name, at_least=at_least)
+def _count(name: str, at_least: int, at_most: float = LARGEST) -> Callable[[Any], int]:
+    """What reads a whole number between the two."""
+
+    def read(raw: Any) -> int:
+        value: int = _checked(check_count, take({name: raw}, name, int), name, at_least=at_least)
+        if value > at_most:
+            msg = f"the field {name!r} must be at most {at_most:,}; got {shown(raw)}"
+            raise UnreadableFile(msg)
+        return value
+
+    return read
 
 
 def _design(raw: Any) -> str:
@@ -229,21 +264,16 @@ def _design(raw: Any) -> str:
 
 def _share(name: str) -> Callable[[Any], float]:
     def read(raw: Any) -> float:
-        value = float(take({name: raw}, name, float, int))
-        if not 0 <= value <= 1:
-            msg = f"the field {name!r} must lie between 0 and 1; got {raw!r}"
+        if not 0 <= take({name: raw}, name, float, int) <= 1:
+            msg = f"the field {name!r} must lie between 0 and 1; got {shown(raw)}"
             raise UnreadableFile(msg)
-        return value
+        return float(raw)
 
     return read
 
 
 def _dtype(raw: Any) -> str:
-    try:
-        known = np.dtype(take({"dtype": raw}, "dtype", str)).kind == "f"
-    except (TypeError, ValueError, SyntaxError):  # NumPy parses some strings as lists of fields
-        known = False
-    if not known:
+    if dtype_of(take({"dtype": raw}, "dtype", str), "f") is None:
         msg = f"the field 'dtype' must name a floating type; got {shown(raw)}"
         raise UnreadableFile(msg)
     return str(raw)
@@ -258,7 +288,7 @@ def _versions(raw: Any) -> dict[str, str]:
 PROVENANCE: dict[str, Callable[[Any], Any]] = {
     "method": unpack_method,
     "design": _design,
-    "seed": _count("seed", 0),
+    "seed": _count("seed", 0, at_most=np.inf),
     "draws": _word("draws", ("shared", "independent")),
     "confidence": _share("confidence"),
     "guarantee": _word("guarantee", ("approximate", "certified")),

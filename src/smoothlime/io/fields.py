@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import reprlib
 from collections.abc import Mapping
 from itertools import chain
@@ -68,14 +70,37 @@ def from_nested(raw: Any, kind: Kind, shape: tuple[int, ...], name: str) -> np.n
     except OverflowError as err:
         msg = f"the field {name!r} holds a number that is too large"
         raise UnreadableFile(msg) from err
-    return array.reshape(shape)
+    return shaped(array, shape, name)
+
+
+def shaped(array: np.ndarray[Any, Any], shape: tuple[int, ...], name: str) -> np.ndarray[Any, Any]:
+    """Entries in their shape; where there are none, no length of theirs has been checked yet."""
+    try:
+        return array.reshape(shape)
+    except (OverflowError, ValueError) as err:
+        msg = f"the field {name!r} cannot have shape {shown(shape)}"
+        raise UnreadableFile(msg) from err
+
+
+def parsed(text: str | bytes) -> Any:
+    """Plain values in JSON text, without the numbers that JSON does not have."""
+    return json.loads(text, parse_constant=_refuse)
+
+
+def dtype_of(name: str, kinds: str) -> np.dtype[Any] | None:
+    """The NumPy type of that name, if it is of one of the kinds; None for all else that NumPy reads as types."""
+    try:
+        dtype = np.dtype(name) if re.fullmatch("[<>=|]?[a-z]+[0-9]*", name) else None
+    except TypeError:
+        return None
+    return dtype if dtype is not None and dtype.kind in kinds else None
 
 
 def wrong_shape(name: str, axis: int, found: int, shape: tuple[int, ...]) -> UnreadableFile:
     """The complaint that an array does not have the shape that the others give it."""
     return UnreadableFile(
         f"its parts do not fit together: {name!r} has length {found} along axis {axis},"
-        f" where the rest calls for shape {shape}"
+        f" where the rest calls for shape {shown(shape)}"
     )
 
 
@@ -107,6 +132,11 @@ def _number(entry: Any, name: str) -> float:
         msg = f"the field {name!r} holds a number that is too large"
         raise UnreadableFile(msg)
     return number
+
+
+def _refuse(token: str) -> Any:
+    msg = f"it holds {token}, which is not JSON; such numbers are written as text, {token!r}"
+    raise UnreadableFile(msg)
 
 
 def _name(kind: type) -> str:

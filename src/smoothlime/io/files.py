@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..errors import InvalidArgument, MissingFile, UnreadableFile, UnwritableFile, WrongType
+from .._core.warn import warn
+from ..errors import DamagedFile, InvalidArgument, MissingFile, UnreadableFile, UnwritableFile, WrongType
 from ..result.explanation import Explanation
 from .as_json import from_json, to_json
 from .as_parquet import from_parquet, to_parquet
@@ -80,11 +81,19 @@ def _unwritable(target: Path, why: object) -> UnwritableFile:
     return UnwritableFile(f"{str(target)!r} cannot be written: {why}")
 
 
-def load(path: str | os.PathLike[str]) -> Explanation:
+def load(path: str | os.PathLike[str], *, check: bool = True) -> Explanation:
     """Load an explanation that `Explanation.save` has written, equal to the bit.
 
     The first bytes tell JSON from Parquet, whatever the file is called. Loading runs no code from the file: every
     field is checked for its type and shape, and anything else is an `UnreadableFile`.
+
+    Parameters
+    ----------
+    check
+        Whether a file whose contents have changed since they were saved is refused; without it, such a file loads as it
+        is, with a `DamagedFile` warning that names the fields. Digests in the file tell. They are there against
+        accidents: who changes a file on purpose can make them anew. Files of smoothlime before format version 5 have
+        none.
 
     Examples
     --------
@@ -97,6 +106,21 @@ def load(path: str | os.PathLike[str]) -> Explanation:
     (np.True_, np.True_)
     """
     source = _path(path)
+    if not isinstance(check, bool):
+        msg = f"check must be True or False; got {check!r}"
+        raise WrongType(msg, argument="check")
+    e, changed = _read_or_complain(source)
+    if changed:
+        what = f"{str(source)!r} is damaged: {_listed(changed)} not what was saved, as the digests in it tell"
+        if check:
+            msg = f"{what}. Take another copy of the file, or load it as it is with check=False"
+            raise UnreadableFile(msg)
+        warn(f"{what}; it was loaded as it is", DamagedFile)
+    return e
+
+
+def _read_or_complain(source: Path) -> tuple[Explanation, list[str]]:
+    """What a file holds, and which fields of it have changed, or an error that names the file."""
     try:
         return _read(source)
     except IsADirectoryError as err:
@@ -116,7 +140,14 @@ def load(path: str | os.PathLike[str]) -> Explanation:
         raise UnreadableFile(msg) from err
 
 
-def _read(path: Path) -> Explanation:
+def _listed(names: list[str]) -> str:
+    """The first few names, and a verb that goes with them."""
+    shown = [repr(each) for each in names[:3]]
+    more = [f"{len(names) - 3} more"] if len(names) > 3 else []
+    return f"{' and '.join([', '.join(shown), *more])} {'is' if len(names) == 1 else 'are'}"
+
+
+def _read(path: Path) -> tuple[Explanation, list[str]]:
     with open(path, "rb") as file:
         head = file.read(len(PARQUET))
         file.seek(0)

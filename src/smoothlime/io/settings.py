@@ -12,7 +12,10 @@ from ..errors import InvalidArgument, SmoothlimeError, UnreadableFile, WrongType
 from ..estimators.certified import Certifying
 from ..exact import Exact
 from ..sampling.defaults import METHODS
-from .fields import NOT_FINITE, nested, newer, shown, take
+from .fields import NOT_FINITE, dtype_of, nested, newer, shown, take
+
+MARKERS = ("number", "tuple", "mapping", "array", "method", "not saved")
+"""Keys of the objects that stand for settings of which JSON has no kind."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -52,8 +55,8 @@ def pack_method(method: Any) -> dict[str, Any]:
     return {"kind": kind.__name__, "settings": settings}
 
 
-def unpack_method(raw: Any) -> Any:
-    """The settings, made and checked by their own constructor."""
+def unpack_method(raw: Any, *, is_older: bool = False) -> Any:
+    """The settings, made and checked by their own constructor; those that older files lack have their defaults."""
     if type(raw) is not dict:
         msg = f"the field 'method' must be an object; got {shown(raw)}"
         raise UnreadableFile(msg)
@@ -62,14 +65,18 @@ def unpack_method(raw: Any) -> Any:
     if kind is None:
         raise newer(f"the method {shown(name)}")
     settings = take(raw, "settings", dict)
-    known = {each.name for each in dataclasses.fields(kind) if each.init}
+    known = [each.name for each in dataclasses.fields(kind) if each.init]
     for each in settings:
         if each not in known:
             raise newer(f"the setting {shown(each)} of {name}")
-    if name == "Lime" and settings.get("features") is None:  # earlier versions let it say how to select nothing
+    missing = [each for each in known if each not in settings]
+    if missing and not is_older:
+        msg = f"the setting {missing[0]!r} of {name} is missing"
+        raise UnreadableFile(msg)
+    if is_older and name == "Lime" and settings.get("features") is None:  # it could say how to select nothing
         settings = {each: value for each, value in settings.items() if each != "select"}
     try:
-        method = kind(**{each: _unpack(value) for each, value in settings.items()})
+        method = kind(**{each: _unpack(value, each, is_older=is_older) for each, value in settings.items()})
         _ = f"{method.name}{getattr(method, 'assumes', '')}"  # settings of settings are asked for here
     except UnreadableFile:
         raise
@@ -102,27 +109,32 @@ def _pack(value: Any) -> Any:
     return {"not saved": f"{named.__module__}.{named.__qualname__}"}
 
 
-def _unpack(raw: Any) -> Any:
+def _unpack(raw: Any, name: str, *, is_older: bool) -> Any:
+    """The setting of that name, or a part of it."""
+
+    def inner(part: Any) -> Any:
+        return _unpack(part, name, is_older=is_older)
+
     if isinstance(raw, list):
-        return [_unpack(each) for each in raw]
+        return [inner(each) for each in raw]
     if not isinstance(raw, dict):
         return raw
-    marker = next(iter(raw), "")
+    marker = next((each for each in MARKERS if each in raw), "")
     if marker == "number":
-        return NOT_FINITE[raw[marker]] if raw[marker] in NOT_FINITE else _unknown(raw)
+        return NOT_FINITE[raw[marker]] if raw[marker] in NOT_FINITE else _unknown(raw, name)
     if marker == "tuple":
-        return tuple(_unpack(each) for each in take(raw, marker, list))
+        return tuple(inner(each) for each in take(raw, marker, list))
     if marker == "mapping":
-        return {_unpack(key): _unpack(each) for key, each in take(raw, marker, list)}
+        return {inner(key): inner(each) for key, each in take(raw, marker, list)}
     if marker == "array":
-        dtype = np.dtype(take(raw, "dtype", str))
-        return np.array(_unpack(take(raw, marker, list)), dtype=dtype) if dtype.kind in "biuf" else _unknown(raw)
+        dtype = dtype_of(take(raw, "dtype", str), "biuf")
+        return _unknown(raw, name) if dtype is None else np.array(inner(take(raw, marker, list)), dtype=dtype)
     if marker == "method":
-        return unpack_method(raw[marker])
+        return unpack_method(raw[marker], is_older=is_older)
     if marker == "not saved":
         return NotSaved(take(raw, marker, str))
-    return _unknown(raw)
+    return _unknown(raw, name)
 
 
-def _unknown(raw: Any) -> Any:
-    raise newer(f"a setting written as {shown(raw)}")
+def _unknown(raw: Any, name: str) -> Any:
+    raise newer(f"the setting {name!r}, written as {shown(raw)},")

@@ -334,7 +334,10 @@ class Explanation:
         return to_json(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all of it to a .json or .parquet file, whole or not at all; `smoothlime.load` reads it back."""
+        """Write all of it to a .json or .parquet file, whole or not at all; `smoothlime.load` reads it back.
+
+        With a digest of each field, so that `load` notices what has changed since by accident.
+        """
         from ..io.files import save
 
         save(self, path)

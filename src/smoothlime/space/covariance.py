@@ -29,12 +29,13 @@ def symmetric(covariance: Any) -> Array:
         raise InvalidArgument(msg)
     std = np.sqrt(variances)
     unit = np.outer(std, std)  # not the root of a product of variances, which would overflow sooner
-    apart = np.abs(matrix - matrix.T) / unit
+    with np.errstate(over="ignore"):
+        apart = np.abs(matrix - matrix.T) / unit
     if apart.max() > 1e-10:
         i, j = np.unravel_index(apart.argmax(), matrix.shape)
         msg = f"covariance must be symmetric; entry ({i}, {j}) is {matrix[i, j]:g} but ({j}, {i}) is {matrix[j, i]:g}"
         raise InvalidArgument(msg)
-    matrix = (matrix + matrix.T) / 2
+    matrix = matrix / 2 + matrix.T / 2  # a sum of the two could overflow
     values = np.linalg.eigvalsh(matrix / unit)
     if not _is_definite(values):
         msg = (
