@@ -5,6 +5,7 @@ Both formats hold the same; they differ in how arrays are written down.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -19,12 +20,13 @@ from ..exact import Exact
 from ..result.explanation import Explanation, Provenance
 from ..space.neighbourhood import Neighbourhood
 from ..uncertainty.groups import Groups
+from ..uncertainty.jackknife import standard_error
 from .fields import Kind, from_nested, nested, newer, shown, take
 from .settings import pack_method, unpack_method
 
 FORMAT = "smoothlime explanation"
-VERSION = 4
-"""Raised when older versions could not read what is written; what older versions wrote stays readable."""
+VERSION = 5
+"""Raised when older versions could not read what is written, or would misread it; what they wrote stays readable."""
 
 ARRAYS: dict[str, tuple[Kind, str]] = {
     "row_outputs": ("text", "r"),
@@ -122,6 +124,8 @@ def unpack(header: dict[str, Any], source: Source) -> Explanation:
             raise UnreadableFile(msg)
         freedom = fields["degrees_of_freedom"]
         groups = Groups(parts["pseudo"], parts["sizes"], parts["resolution"], keys, freedom)
+        if header["version"] <= 4:
+            groups = _raised(groups)
     provenance = _provenance(take(header, "provenance", dict), header["version"])
     is_exact = isinstance(provenance.method, Exact)
     if (provenance.design in Exact.designs) != is_exact:
@@ -138,6 +142,12 @@ def unpack(header: dict[str, Any], source: Source) -> Explanation:
         selected=read("selected", "float", "rd") if take(header, "has_selected", bool) else None,
         directions=None if k is None else read("directions", "float", "rkf"),
     )
+
+
+def _raised(groups: Groups) -> Groups:
+    """Versions up to 4 took two and a half resolutions where groups agreed to within a quarter of one."""
+    error, resolution = standard_error(groups.pseudo, groups.sizes), groups.resolution
+    return dataclasses.replace(groups, resolution=np.where(error < resolution / 4, 2.5 * resolution, resolution))
 
 
 def _check_sense(fields: dict[str, Any], sizes: Any, *, is_exact: bool) -> None:
