@@ -33,9 +33,9 @@ CONFIDENCE = 0.95
 SEED = 3
 PLACES = (-0.9, -0.6, -0.3, 0.3, 0.6, 0.9)
 COUNTS = (1, 2, 3, 5, 8, 12, 16, 20)
-REPEATS = {256: 400, 1_024: 400, 4_096: 200, 16_384: 100}
+REPEATS = {256: 300, 1_024: 300, 4_096: 150, 16_384: 60}
 LOW = 0.9
-AT_ONCE = 80
+AT_ONCE = 12
 """Cells that are outputs of one model."""
 FARTHEST = 0.4
 """Tails beyond this are no tails: runs of few points hold as many on either side."""

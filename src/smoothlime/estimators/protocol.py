@@ -222,7 +222,7 @@ class Estimate:
     pseudo: Any
     """(r, g, d) what each group says: see `uncertainty.jackknife`; an array, or DevicePseudovalues"""
     resolution: Array
-    """(r, d) the change that one draw can make: no standard error of a net lies below about this"""
+    """(r, d) least standard errors of a net: about the change that one draw can make"""
     smoothed: Array
     """(r,) mean of the model over the neighbourhood, NaN where the method does not see it"""
     variance: Array
