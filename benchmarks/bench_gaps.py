@@ -203,7 +203,7 @@ def scan(name: str, n: int, repeats: int) -> Iterator[dict[str, Any]]:
             "is_smooth": False,
             **worst,
             "cells": len(found),
-            "below": sum(each["coverage"] < low for each in found),
+            "below": sum(bool(each["coverage"] < low) for each in found),
             "half_width": float(np.mean([each["half_width"] for each in found])),
             "rms_error": float(np.mean([each["rms_error"] for each in found])),
         }
