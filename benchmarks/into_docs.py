@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import bench_coverage as coverage
+import bench_gaps as gaps
 import goals
 import tables
 
@@ -39,6 +40,8 @@ TABLES: dict[str, tuple[str, Callable[[Sequence[Any]], str]]] = {
     "coverage": ("coverage", lambda records: coverage.well_behaved_table(records, 1_024)),
     "coverage-skewed-1": ("coverage", lambda records: coverage.skewed_table(records, 1)),
     "coverage-skewed-3": ("coverage", lambda records: coverage.skewed_table(records, 3)),
+    "gaps": ("gaps", gaps.cells_table),
+    "gaps-smooth": ("gaps", gaps.smooth_table),
     "coverage-short": ("coverage", coverage.shortfalls_table),
 }
 """Name of a table to the benchmark whose results it shows, and how."""

@@ -10,7 +10,6 @@ import torch
 import smoothlime as sl
 from smoothlime import errors
 from smoothlime.device import sums_for
-from smoothlime.device.protocol import first_few
 from smoothlime.device.torch_groups import TorchPseudovalues, make_room
 from smoothlime.device.torch_sums import TorchSums, over_draws
 from smoothlime.draws.rotation import Rotation
@@ -61,7 +60,7 @@ def assert_alike(one, other, **tolerance):
     np.testing.assert_array_equal(one.n_samples, other.n_samples)
     np.testing.assert_array_equal(one.converged, other.converged)
     np.testing.assert_allclose(one.groups.pseudo, other.groups.pseudo, **(tolerance or EXACT))
-    np.testing.assert_allclose(one.groups.resolution, other.groups.resolution, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(one.groups.resolution, other.groups.resolution, **(tolerance or EXACT))
 
 
 class TestAnswers:
@@ -76,6 +75,21 @@ class TestAnswers:
         settings = {"design": design, "draws": draws, "target": 1, "n_samples": 300, "sigma": 0.7}
         settings["batch_size"] = batch_size
         assert_alike(*(sl.explain(each, X, **settings) for each in (network(), InFullView(network()))))
+
+    @pytest.mark.parametrize("design", ["sobol", "aligned"])
+    @pytest.mark.parametrize("draws", ["shared", "independent"])
+    def test_see_the_same_kinks_whoever_looks_and_however_many_draws_at_once(self, design, draws):
+        x, kinks = X[:2], [torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3)]
+        net = torch.nn.Sequential(*kinks).double().eval()
+        settings = {"design": design, "draws": draws, "target": 1, "n_samples": 8_192}
+        settings["sigma"] = sl.Neighbourhood(0.7, fixed=[2])
+        whole = sl.explain(net, x, **settings, batch_size=100_000)
+        for model in (net, InFullView(net)):
+            for size in (100, 2_000):
+                assert_alike(sl.explain(model, x, **settings, batch_size=size), whole)
+        assert_alike(sl.explain(InFullView(net), x, **settings, batch_size=100_000), whole)
+        if draws == "shared":
+            assert_alike(sl.explain(net, x[::-1].copy(), **settings)[::-1], whole)
 
     @pytest.mark.parametrize("target", [0, "predicted", {0: 1, 2: -0.5}])
     @pytest.mark.parametrize("draws", ["shared", "independent"])
@@ -157,9 +171,6 @@ class TestAnswers:
         assert over_draws(terms[:, :256]).dtype == torch.float32
         ramp = torch.arange(700.0)[None, :, None].expand(2, 700, 3)
         np.testing.assert_array_equal(over_draws(ramp), np.full((2, 3), 699 * 700 / 2))
-
-    def test_moments_are_taken_over_the_first_few_draws_of_each_group(self):
-        assert [first_few(b) for b in (1, 10, 32, 100, 400)] == [1, 10, 32, 32, 100]
 
     def test_of_a_module_that_hands_its_input_on(self):
         settings = {"n_samples": 512, "batch_size": 64, "target": 0}
@@ -336,12 +347,13 @@ class TestTurns:
         turns = Rotation.onto(np.linalg.qr(rng.normal(size=(7, f, 2))).Q.swapaxes(1, 2))
         model = sl.as_model(net)
         weights = np.broadcast_to(np.eye(3)[1], (7, 1, 3))
-        sums = sums_for(model)(X, free, 5, weights, moments=True)
+        sums = sums_for(model)(X, free, 5, weights, looks_closely=True)
+        order = rng.permutation(12)[:8].reshape(1, 2, 4, 1)  # two pieces of four draws
         staged = sums.stage((1, 6, 2, f))
         staged.array[...] = rng.normal(size=staged.array.shape)
         steps = sums.move(staged)
         for part in (slice(0, 3), slice(3, 7)):
-            batch = sums.batch(part, slice(2, 4), steps, turns.rows(part))
+            batch = sums.batch(part, slice(2, 4), steps, turns.rows(part), sums.positions(order))
             batch.add([batch.ask(slice(0, len(batch)))])
         totals = sums.totals(slice(0, 7))
         for row in range(7):
@@ -351,17 +363,19 @@ class TestTurns:
             expected = gradients[:, free].reshape(6, 2, f)
             np.testing.assert_allclose(totals.first[row, 2:4], expected.sum(axis=0), rtol=1e-12)
             np.testing.assert_allclose(totals.first[row, [0, 1, 4]], 0)
-            moments = np.stack([expected.sum(axis=(0, 1)), (expected**2).sum(axis=(0, 1))])
-            np.testing.assert_allclose(totals.moments[:, row], moments, rtol=1e-12)
+            seen = expected.reshape(12, f)[order[0, :, :, 0]]
+            apart = np.abs(np.diff(seen, axis=1)).reshape(-1, f)
+            seen = np.stack([seen.sum(axis=(0, 1)), (seen**2).sum(axis=(0, 1)), apart.sum(axis=0), apart.max(axis=0)])
+            np.testing.assert_allclose(totals.seen[:, row], seen, rtol=1e-12)
             total = totals.pivot[row] * 12 + totals.value_first[row].sum()
             np.testing.assert_allclose(total, values[:, 1].sum(), rtol=1e-12)
-        assert totals.some == 12
+        assert totals.some == 8
 
     def test_turn_each_rows_own_steps_too(self):
         net, rng = network(), np.random.default_rng(2)
         turns = Rotation.onto(np.linalg.qr(rng.normal(size=(2, 4, 3))).Q.swapaxes(1, 2))
         weights = np.zeros((2, 1, 3))
-        sums = sums_for(sl.as_model(net))(X[:2], np.arange(4), 1, weights, moments=False)
+        sums = sums_for(sl.as_model(net))(X[:2], np.arange(4), 1, weights, looks_closely=False)
         staged = sums.stage((2, 8, 1, 4))
         staged.array[...] = rng.normal(size=staged.array.shape)
         batch = sums.batch(slice(0, 2), slice(0, 1), sums.move(staged), turns)

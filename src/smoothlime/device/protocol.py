@@ -26,9 +26,6 @@ SHORT = 256
 """Gradients are added up in their own type over runs of at most this length, where float32 loses no more than it has
 lost in the model, and in float64 from run to run: twice as fast as converting each of them."""
 
-FEW = 32
-"""Draws of a group that its spread is measured on, or a quarter of them: it is only a floor for errors."""
-
 
 class GroupSums(Protocol):
     """Σ∇f (r, g, f) by group, kept where the model is."""
@@ -59,9 +56,9 @@ class Totals:
     first: Array | GroupSums
     """(r, g, f) Σ∇f over the features that are perturbed, here or there"""
     some: int
-    """Draws of each row behind the moments"""
-    moments: Array | None
-    """(2, r, f) Σ∇f and Σ(∇f)² over those draws, where they were asked for"""
+    """Draws of each row that were looked at closely"""
+    seen: Array | None
+    """(4, r, f) what was seen at them, as `uncertainty.resolution` has it, where that was asked for"""
     cross: Array | None = None
     """(r, g, f) Σ step·(f − pivot), of steps before they were rotated, where slopes were asked for"""
     total: Array | None = None
@@ -93,8 +90,17 @@ class GradientSums(Protocol):
         """Steps that were filled in, where the model can use them; pairs with the second, its negative, behind each."""
         ...
 
-    def batch(self, rows: slice, groups: slice, steps: Any, rotation: Rotation | None = None) -> GradientBatch:
-        """Points around rows: steps (1 or r, b, g, f) that were moved, perhaps rotated for each row."""
+    def positions(self, positions: Indices) -> Any:
+        """Positions, where the sums are."""
+        ...
+
+    def batch(
+        self, rows: slice, groups: slice, steps: Any, rotation: Rotation | None = None, order: Any = None
+    ) -> GradientBatch:
+        """Points around rows: steps (1 or r, b, g, f) that were moved, perhaps rotated for each row.
+
+        Those to be looked at closely come in an order, as positions among (b, g) that were moved, too.
+        """
         ...
 
     def keep(self, rows: Indices) -> None:
@@ -124,8 +130,3 @@ class GradientSums(Protocol):
     def totals(self, rows: slice) -> Totals:
         """What has been added up so far for some rows; this waits for the model."""
         ...
-
-
-def first_few(b: int) -> int:
-    """Draws of each group that moments are taken over."""
-    return min(b, max(FEW, b // 4))

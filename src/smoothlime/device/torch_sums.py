@@ -21,7 +21,8 @@ from ..draws.rotation import Rotation
 from ..models.torch import TorchModel
 from ..space.neighbourhood import Factor
 from ..uncertainty.jackknife import t_quantile
-from .protocol import SHORT, Totals, first_few
+from ..uncertainty.resolution import join, look
+from .protocol import SHORT, Totals
 from .torch_batches import TorchBatch
 from .torch_groups import TorchGroupSums
 from .torch_points import Halves, Staged, TorchPoints
@@ -36,7 +37,7 @@ WORTH_SENDING = 2**20
 class TorchSums:
     """Sums of the gradients of outputs by weights (r, t, k), over groups of draws around rows (r, d).
 
-    Perhaps with second moments of gradients, and with products of values and steps, that rows share or not.
+    Perhaps with what is seen at some draws, and with products of values and steps, that rows share or not.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class TorchSums:
         groups: int,
         weights: Array,
         *,
-        moments: bool,
+        looks_closely: bool,
         slopes: bool = False,
         is_shared: bool = True,
     ) -> None:
@@ -61,10 +62,11 @@ class TorchSums:
         different = weights[:1] if (weights == weights[:1]).all() else weights
         self.weights = torch.as_tensor(different.copy(), dtype=self.points.native, device=model.device)
         self.unseen = zeros(())  # sums that nobody wants, but must be finite: other outputs, features held fixed
-        self.some = np.zeros(r, dtype=np.intp)
+        self.some = np.zeros(r, dtype=np.intp)  # draws that were looked at closely
+        self.has_pivot = np.zeros(r, dtype=bool)
         self.values = zeros((3, r, t))  # pivot, Σ(f − pivot), Σ(f − pivot)²
         self.first = zeros((r, t, groups, f))
-        self.moments = zeros((2, r, t, f)) if moments else None
+        self.seen = zeros((4, r, t, f)) if looks_closely else None
         self.cross = zeros((r, t, groups, f)) if slopes else None
         self.total = zeros((1 if is_shared else r, groups, f)) if slopes else None
         self._ahead: TorchGroupSums | None = None
@@ -98,17 +100,23 @@ class TorchSums:
         """Steps on the device."""
         return self.points.move(staged, is_paired=is_paired)
 
-    def batch(self, rows: slice, groups: slice, steps: Any, rotation: Rotation | None = None) -> TorchBatch:
+    def positions(self, positions: Indices) -> Any:
+        """Positions where the sums are."""
+        return self._at_home(self.points.positions(positions))
+
+    def batch(
+        self, rows: slice, groups: slice, steps: Any, rotation: Rotation | None = None, order: Any = None
+    ) -> TorchBatch:
         """Points around rows, x + step, each perhaps rotated, written over those of the batch before."""
         if isinstance(steps, Halves) and (self.cross is not None or rotation is not None):
             steps = self.points.paired(steps.firsts)
         points = self.points.around(rows, steps, rotation)
-        return TorchBatch(self.model, points, self._weights(rows), partial(self._add, rows, groups, steps))
+        return TorchBatch(self.model, points, self._weights(rows), partial(self._add, rows, groups, steps, order))
 
     def _weights(self, rows: slice) -> Any:
         return self.weights if len(self.weights) == 1 else self.weights[rows]
 
-    def _add(self, rows: slice, groups: slice, steps: Any, out: Any, gradients: list[Any]) -> None:
+    def _add(self, rows: slice, groups: slice, steps: Any, order: Any, out: Any, gradients: list[Any]) -> None:
         """Add outputs (r·b·g, k) and, for each target, gradients (r·b·g, d) at the points of a batch."""
         r, g, d = rows.stop - rows.start, groups.stop - groups.start, self.points.rows.shape[1]
         b = len(out) // (r * g)
@@ -119,11 +127,9 @@ class TorchSums:
             if self.points.free is not None:
                 self.unseen.add_(self._at_home(total.sum(dtype=self.first.dtype)))
             self.first[rows, i, groups].add_(self._wanted(total))
-            if self.moments is not None:
-                few = self._wanted(by_draw[:, : first_few(b)].reshape(r, -1, d)).double()
-                self.moments[0, rows, i].add_(few.sum(dim=1))
-                self.moments[1, rows, i].add_(few.square_().sum(dim=1))
-        self.some[rows] += first_few(b) * g
+            if self.seen is not None and order is not None:
+                join(self.seen[:, :, i], rows, look(self._wanted(each.reshape(r, b * g, d)), order))
+        self.some[rows] += 0 if order is None else order.shape[1] * order.shape[2]
 
     def _add_values(self, rows: slice, groups: slice, steps: Any, out: Any) -> None:
         """Σ(f − pivot) and Σ(f − pivot)², where f are sums of outputs (r, b, g, k) by the weights of targets.
@@ -135,8 +141,9 @@ class TorchSums:
         weights = self._weights(rows).to(out.dtype).swapaxes(1, 2)
         scalars = (out.reshape(len(weights), -1, k) @ weights).view(r, b, g, -1)
         pivot = self.values[0, rows]
-        if not self.some[rows].all():
+        if not self.has_pivot[rows].all():
             pivot.copy_(scalars.mean(dim=(1, 2)))
+            self.has_pivot[rows] = True
         centred = scalars - pivot.to(scalars.device, scalars.dtype)[:, None, None]
         self.values[1, rows].add_(self._at_home(over_draws(centred)).double().sum(dim=1))
         self.values[2, rows].add_(self._at_home(over_draws(centred.square())).double().sum(dim=1))
@@ -169,8 +176,9 @@ class TorchSums:
         kept = self.points.keep(rows)
         self.weights = self.weights if len(self.weights) == 1 else self.weights[kept]
         kept = self._at_home(kept)
-        self.some, self.values, self.first = self.some[rows], self.values[:, kept], self.first[kept]
-        self.moments = None if self.moments is None else self.moments[:, kept]
+        self.some, self.has_pivot = self.some[rows], self.has_pivot[rows]
+        self.values, self.first = self.values[:, kept], self.first[kept]
+        self.seen = None if self.seen is None else self.seen[:, kept]
         self.cross = None if self.cross is None else self.cross[kept]
         self.total = self.total if self.total is None or self.is_shared else self.total[kept]
 
@@ -197,7 +205,7 @@ class TorchSums:
             self._ahead = TorchGroupSums(self.model.torch, self.first.flatten(0, 1))
             mean, pseudovalues = self._ahead.means(sizes, factor, float(t_quantile(len(sizes) - 1.0, 1 - miss / 2)))
             self._values, self._checksum = self.values.flatten(1), self._sum_of_all()
-            if mean.is_cuda and mean.numel() <= WORTH_SENDING and self.moments is None:  # else errors may be raised
+            if mean.is_cuda and mean.numel() <= WORTH_SENDING and self.seen is None:  # else errors may be raised
                 send([self._values, self._checksum, mean, *pseudovalues.wanted])
 
     def totals(self, rows: slice) -> Totals:
@@ -213,7 +221,7 @@ class TorchSums:
             value_second=value_second,
             first=ahead or on_host(self.first[rows].flatten(0, 1)),
             some=int(self.some[rows].max()),
-            moments=None if self.moments is None else on_host(self.moments[:, rows].flatten(1, 2)),
+            seen=None if self.seen is None else on_host(self.seen[:, rows].flatten(1, 2)),
             cross=None if self.cross is None else on_host(self.cross[rows].flatten(0, 1)),
             total=None if total is None else on_host(total),
         )

@@ -32,7 +32,7 @@ import numpy as np
 
 from .._core.types import Array
 from ..errors import InvalidArgument
-from .blocks import Layout
+from .blocks import PIECE, Layout
 from .keys import Key, Units, mirrored
 from .normals import Run, Sequence, normals
 from .sobol import sobol
@@ -142,12 +142,16 @@ class Design:
         block = SCRAMBLES if self.is_net else self.block(d)
         return block * (n // block)
 
+    def across(self, z: Array) -> Array:
+        """The coordinates (..., c) of draws (..., d) that steps may go across: of all features, or of each its own."""
+        return z[..., :1] if self.is_aligned else z
+
     def layout(self, n: int, d: int) -> Layout:
         """Blocks and groups for n or more draws of d features; for n just, where groups are parts of one sequence."""
         if self.is_aligned:
-            return Layout(max(1, n // PARTS), PARTS, piece=2 if self.is_paired else 1)
+            return Layout(max(1, n // PARTS), PARTS, piece=PIECE)
         if self.is_net:
-            return Layout(1, SCRAMBLES)
+            return Layout(1, SCRAMBLES, piece=PIECE)
         block = self.block(d)
         if n // block < self.pairs_below and block > 2:
             block = 2

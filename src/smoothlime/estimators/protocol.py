@@ -19,6 +19,7 @@ import numpy as np
 
 from .._core.types import Array, Flags, Indices, Points
 from .._core.xp import merge_groups
+from ..draws.blocks import Chunk
 from ..draws.designs import Design
 from ..draws.rotation import Rotation
 from ..space.neighbourhood import Factor
@@ -33,12 +34,14 @@ class GroupedDraws:
     They may be others, with weights (ρ, g, b) of mean 1 that make means over them those over normal ones.
     """
 
-    def __init__(self, z: Array, *, is_shared: bool, weights: Array | None = None) -> None:
+    def __init__(self, z: Array, *, is_shared: bool, weights: Array | None = None, chunk: Chunk | None = None) -> None:
         self.z = z
+        self.chunk = chunk  # where they lie in their sequence
         self.weights = weights
         self.is_shared = is_shared  # not to be guessed from ρ: a batch may hold one row with draws of its own
         self._steps: Points | None = None
         self._extended: GroupedDraws | None = None
+        self._neighbours: Indices | None = None
 
     @property
     def flat(self) -> Array:
@@ -56,6 +59,12 @@ class GroupedDraws:
         if self._extended is None:
             self._extended = GroupedDraws(extend(self.z), is_shared=self.is_shared, weights=self.weights)
         return self._extended
+
+    def neighbours(self, design: Design) -> Indices | None:
+        """Those that are looked at closely, in the order of their coordinates: see `Chunk.neighbours`. Made once."""
+        if self._neighbours is None and self.chunk is not None:
+            self._neighbours = self.chunk.neighbours(design.across(self.flat))
+        return self._neighbours
 
     @cached_property
     def total(self) -> Array:
@@ -213,7 +222,7 @@ class Estimate:
     pseudo: Any
     """(r, g, d) what each group says: see `uncertainty.jackknife`; an array, or DevicePseudovalues"""
     resolution: Array
-    """(r, d) the change that one draw can make: no standard error of a net lies below about this"""
+    """(r, d) least standard errors of a net: about the change that one draw can make"""
     smoothed: Array
     """(r,) mean of the model over the neighbourhood, NaN where the method does not see it"""
     variance: Array

@@ -11,16 +11,18 @@ import numpy as np
 from .._core.types import Array, Indices
 from .._core.validate import check_choice
 from .._core.xp import merge_groups
-from ..device.protocol import SHORT, Totals, first_few
-from ..draws.designs import Design
+from ..device.protocol import SHORT, Totals
+from ..draws.designs import PARTS, SCRAMBLES, Design
 from ..errors import InvalidArgument
+from ..uncertainty.resolution import join, look, resolution
 from .gradient_value import are_inconsistent, combine_gradients_with_values
 from .protocol import Batch, Drawn, Estimate, Estimator, GroupedDraws, Rows, Setup, ValueSums
 
 CONTROLS = ("none", "values")
 
-ROUNDING = 1e-13
-"""Share of a mean square below which a variance is rounding: a difference of sums is no more precise."""
+AGREED = {SCRAMBLES: 1.0, PARTS: 0.75}
+"""Least standard error by number of groups, in units of what one draw beyond a step changes. Eight scrambles agree when
+the step is off by up to two or three draws, sixteen runs of one sequence by up to one."""
 
 
 class _SlopeSums:
@@ -52,24 +54,26 @@ class _State:
         self,
         values: ValueSums,
         first: Any,
-        moments: Array | None,
+        seen: Array | None,
         some: Array,
         slopes: _SlopeSums | None,
+        design: Design | None,
         *,
         is_shared: bool,
     ) -> None:
         self.values = values
         self.first = first  # an array, or GroupSums
-        self.moments = moments
+        self.seen = seen  # as `look` has it; None where nobody needs it
         self.some = some
         self.slopes = slopes
+        self.design = design  # None where nothing more is added
         self.is_shared = is_shared
 
     def keep(self, rows: Indices) -> None:
         """Forget all other rows."""
         self.values.keep(rows)
         self.first, self.some = self.first[rows], self.some[rows]
-        self.moments = None if self.moments is None else self.moments[:, rows]
+        self.seen = None if self.seen is None else self.seen[:, rows]
         if self.slopes is not None:
             self.slopes.keep(rows, is_shared=self.is_shared)
 
@@ -80,13 +84,19 @@ class _State:
         if self.slopes is not None:
             self.slopes.merge()
 
-    def share(self, n: float) -> Array:
-        """One draw's share of the gradient's standard deviation, (r, d), over some draws; 0 where nobody needs it."""
-        if self.moments is None:
+    def resolution(self, drawn: Drawn) -> Array:
+        """What one draw can change, (r, d), as far as some of them show; 0 where nobody needs it."""
+        if self.seen is None:
             return np.broadcast_to(0.0, (self.first.shape[0], self.first.shape[2]))
-        mean, square = self.moments / self.some[:, None]
-        variance = square - mean**2
-        return np.sqrt(np.where(variance > ROUNDING * square, variance, 0.0)) / n
+        return resolution(self.seen, self.some, AGREED[len(drawn.sizes)], drawn.n)
+
+    def look(self, rows: Rows, batch: Batch) -> None:
+        """See what one draw of a net can change."""
+        order = None if self.design is None or self.seen is None else batch.draws.neighbours(self.design)
+        if order is not None:
+            r, g, b, d = batch.gradients.shape
+            join(self.seen, rows, look(batch.gradients.reshape(r, g * b, d), order))
+            self.some[rows] += order.shape[1] * order.shape[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +160,9 @@ class SmoothGrad(Estimator):
         slopes = None
         if self.control == "values":
             slopes = _SlopeSums(np.zeros((rows, groups, d)), np.zeros((1 if is_shared else rows, groups, d)))
-        sums = np.zeros((rows, groups, d)), np.zeros((2, rows, d)), np.zeros(rows)
-        return _State(ValueSums(rows, groups), *sums, slopes, is_shared=is_shared)
+        seen = np.zeros((4, rows, d)) if setup.design.is_net else None
+        first, some = np.zeros((rows, groups, d)), np.zeros(rows)
+        return _State(ValueSums(rows, groups), first, seen, some, slopes, setup.design, is_shared=is_shared)
 
     def gather(self, totals: Totals) -> _State:
         """The state behind sums that the model has made."""
@@ -160,19 +171,13 @@ class SmoothGrad(Estimator):
         if totals.cross is not None and totals.total is not None:
             slopes = _SlopeSums(totals.cross, totals.total)
         some = np.full(len(totals.pivot), float(totals.some))
-        return _State(values, totals.first, totals.moments, some, slopes, is_shared=True)
+        return _State(values, totals.first, totals.seen, some, slopes, None, is_shared=True)
 
     def update(self, state: _State, rows: Rows, groups: slice, batch: Batch) -> None:
         """Add the gradients of a batch."""
         centred = state.values.add(rows, groups, batch.values)
         state.first[rows, groups] += _sum_over_draws(batch.gradients)
-        assert state.moments is not None
-        few = first_few(batch.gradients.shape[2])
-        some = batch.gradients[:, :, :few].astype(np.float64)  # consecutive: a net by themselves
-        state.some[rows] += some.shape[1] * some.shape[2]
-        state.moments[0, rows] += _sum_over_draws(some).sum(axis=1)
-        np.square(some, out=some)
-        state.moments[1, rows] += _sum_over_draws(some).sum(axis=1)
+        state.look(rows, batch)
         if state.slopes is not None:
             state.slopes.cross[rows, groups] += batch.draws.times(centred)
             if not batch.draws.is_shared:
@@ -194,7 +199,7 @@ class SmoothGrad(Estimator):
         estimate = Estimate(
             values=mean,
             pseudo=by_group,
-            resolution=state.share(n),
+            resolution=state.resolution(drawn),
             smoothed=state.values.mean(sizes),
             variance=variance,
             spread=np.sqrt(variance),

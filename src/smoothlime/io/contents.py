@@ -5,6 +5,7 @@ Both formats hold the same; they differ in how arrays are written down.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -19,17 +20,21 @@ from ..exact import Exact
 from ..result.explanation import Explanation, Provenance
 from ..space.neighbourhood import Neighbourhood
 from ..uncertainty.groups import Groups
+from ..uncertainty.jackknife import standard_error
 from .digests import digests
 from .fields import Kind, dtype_of, from_nested, nested, newer, shown, take
 from .settings import pack_method, unpack_method
 
 FORMAT = "smoothlime explanation"
 VERSION = 5
-"""Raised when older versions could not read what is written, and when a method gets a further setting; what older
-versions wrote stays readable, and settings that it lacks have their defaults."""
+"""Raised when older versions could not read what is written, or would misread it, and when a method gets a further
+setting; what older versions wrote stays readable, and settings that it lacks have their defaults."""
 
 DIGESTED = 5
 """The first version with digests."""
+
+RAISED = 4
+"""The last version in which errors of nets that agreed were raised when they were read."""
 
 LARGEST = 2**63 - 1
 """Of whole numbers that count something."""
@@ -151,7 +156,8 @@ def _groups(header: dict[str, Any], read: Callable[[str, Kind, str], Any], freed
     if keys is not None and (keys < 0).any():
         msg = "the field 'row_keys' must hold positions; a negative one is among them"
         raise UnreadableFile(msg)
-    return Groups(parts["pseudo"], parts["sizes"], parts["resolution"], keys, freedom)
+    groups = Groups(parts["pseudo"], parts["sizes"], parts["resolution"], keys, freedom)
+    return _raised(groups) if header["version"] <= RAISED else groups
 
 
 def _changed(header: dict[str, Any], arrays: dict[str, Any]) -> list[str]:
@@ -163,6 +169,12 @@ def _changed(header: dict[str, Any], arrays: dict[str, Any]) -> list[str]:
         return ["digests"]
     found = digests({name: each for name, each in header.items() if name != "digests"}, arrays)
     return [name for name in found | saved if found.get(name) != saved.get(name)]
+
+
+def _raised(groups: Groups) -> Groups:
+    """Versions up to 4 took two and a half resolutions where groups agreed to within a quarter of one."""
+    error, resolution = standard_error(groups.pseudo, groups.sizes), groups.resolution
+    return dataclasses.replace(groups, resolution=np.where(error < resolution / 4, 2.5 * resolution, resolution))
 
 
 def _check_sense(fields: dict[str, Any], sizes: Any, *, is_exact: bool) -> None:

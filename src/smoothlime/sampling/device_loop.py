@@ -13,6 +13,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import numpy as np
+
 from .._core.progress import Progress
 from .._core.types import Indices
 from ..device import sums_for
@@ -47,10 +49,10 @@ class DeviceSums:
         assert make is not None
         if len(rows) < len(x):
             x, weights = x[rows], weights[rows]
-        # second moments are a floor for the errors of nets, and of no other design
+        # what some draws show is a floor for the errors of nets, and of no other design
         sums = make(
             x.astype(plan.dtype), plan.factor.free, plan.groups, weights,
-            moments=plan.design.is_net, slopes=plan.method.needs_products, is_shared=plan.is_shared,
+            looks_closely=plan.design.is_net, slopes=plan.method.needs_products, is_shared=plan.is_shared,
         )  # fmt: skip
         return cls(sums, objective.t)
 
@@ -104,8 +106,9 @@ class DeviceSums:
                     steps = sums.draw(work.runs, work.chunk, plan.factor.lower, is_paired=is_paired)
                 else:
                     steps = sums.move(work.staged, is_paired=is_paired)
+                order = None if work.order is None else sums.positions(work.order)
                 for part in work.parts:
-                    batch = sums.batch(part, work.chunk.groups, steps, rotation and rotation.rows(part))
+                    batch = sums.batch(part, work.chunk.groups, steps, rotation and rotation.rows(part), order)
                     plan.evaluation.add_gradients(batch)
                     panel.watch.advance((part.stop - part.start) * work.chunk.n)
 
@@ -119,6 +122,8 @@ class Work:
     staged: Any = None
     runs: Sequence[Run] = ()
     """Of draws, where the device makes them"""
+    order: Indices | None = None
+    """Of draws that are looked at closely"""
 
 
 def ahead(items: Iterator[Item]) -> Generator[Item]:
@@ -142,7 +147,8 @@ def _make(panel: Panel, sums: GradientSums, chunks: Sequence[Chunk]) -> Generato
             if _is_drawn_there(sums, plan, chunk, theirs):
                 yield Work(chunk, some, runs=[stream.run(chunk.n) for stream in theirs])
             else:
-                yield Work(chunk, some, _staged_steps(sums, plan, chunk, theirs))
+                staged, order = _staged_steps(sums, plan, chunk, theirs)
+                yield Work(chunk, some, staged, order=order)
 
 
 def _is_drawn_there(sums: GradientSums, plan: Plan, chunk: Chunk, streams: list[Stream]) -> bool:
@@ -151,11 +157,19 @@ def _is_drawn_there(sums: GradientSums, plan: Plan, chunk: Chunk, streams: list[
     return is_possible and len(streams) * chunk.n * plan.d >= WORTH_DRAWING
 
 
-def _staged_steps(sums: GradientSums, plan: Plan, chunk: Chunk, streams: list[Stream]) -> Any:
-    """The next steps of each stream, written where the model fetches them from; of pairs only the first."""
+def _staged_steps(sums: GradientSums, plan: Plan, chunk: Chunk, streams: list[Stream]) -> tuple[Any, Indices | None]:
+    """The next steps of each stream, written where the model fetches them from; of pairs only the first.
+
+    And which of them are neighbours, where draws are looked at closely.
+    """
     share = 2 if streams[0].is_paired else 1
     staged = sums.stage((len(streams), chunk.n // share // chunk.count, chunk.count, plan.d))
+    orders = []
     for stream, array in zip(streams, staged.array, strict=True):
         z = chunk.by_turn(stream.take_firsts(chunk.n) if stream.is_paired else stream.take(chunk.n))
         plan.factor.write_steps(z, array.reshape(z.shape))
-    return staged
+        if plan.design.is_net:
+            across = plan.design.across(z)
+            orders.append(chunk.neighbours(across.reshape(1, chunk.n, -1), by_turn=True))
+    found = [each for each in orders if each is not None]
+    return staged, np.concatenate(found) if found else None

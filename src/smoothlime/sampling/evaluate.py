@@ -108,4 +108,4 @@ def _repeated(draws: GroupedDraws, t: int) -> GroupedDraws:
     if draws.is_shared or t == 1:
         return draws
     weights = None if draws.weights is None else np.repeat(draws.weights, t, axis=0)
-    return GroupedDraws(np.repeat(draws.z, t, axis=0), is_shared=False, weights=weights)
+    return GroupedDraws(np.repeat(draws.z, t, axis=0), is_shared=False, weights=weights, chunk=draws.chunk)

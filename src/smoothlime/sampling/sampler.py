@@ -59,7 +59,7 @@ class Sampler:
         weights = None
         if self.plan.longer:
             z, weights = long_draws(z, self.plan.longer)
-        return GroupedDraws(z, is_shared=self.plan.is_shared, weights=weights)
+        return GroupedDraws(z, is_shared=self.plan.is_shared, weights=weights, chunk=chunk)
 
     def steps(self, draws: GroupedDraws, part: slice) -> Points:
         """The steps (ρ, n, f) that draws lead to around some of the rows."""

@@ -64,7 +64,7 @@ class Groups:
     sizes: Array
     """(r, g) draws in each group; 0 where a row stopped before the group had its turn"""
     resolution: Array
-    """(r, f) one draw's share of the spread, for designs whose groups can agree by construction; else 0"""
+    """(r, f) least standard errors, for designs whose groups can agree by construction: see `resolution`; else 0"""
     row_keys: Indices | None
     """(r,) positions that key each row's own draws; None where all rows share them"""
     freedom: Array | None = None
@@ -88,12 +88,7 @@ class Groups:
 
     @cached_property
     def _errors(self) -> Any:
-        """The same, where groups are.
-
-        Scrambled nets count the points on each side of a step almost alike, so groups may agree and all be off
-        by one draw. An error below one draw's share is raised to it; where groups agree to within a quarter of
-        that, to two and a half shares: somewhat more than one of eight nets off by one draw would show.
-        """
+        """The same, where groups are."""
         error = (
             standard_error(self.pseudovalues, self.sizes)
             if isinstance(self.pseudovalues, np.ndarray)
@@ -101,8 +96,7 @@ class Groups:
         )
         if self._is_unraised:
             return error
-        xp, floor = library(error), beside(error, self.resolution)
-        return xp.where(error < floor / 4, 2.5 * floor, xp.maximum(error, floor))
+        return library(error).maximum(error, beside(error, self.resolution))
 
     def half_width(self, values: Array, factor: Factor, miss: float) -> Array:
         """(r, f) half-widths of intervals around slopes (r, f) that each miss with probability `miss`.
