@@ -178,6 +178,18 @@ class TestEarlierDraws:
         assert (old - e).groups is not None
 
 
+def test_files_before_tolerances_were_kept_load_without_them(tmp_path):
+    e = explain()
+    plain = json.loads(e.to_json()) | {"version": 4}
+    for name in ("rtol", "atol"):
+        del plain["provenance"][name]
+    old = tmp_path / "old.json"
+    old.write_text(json.dumps(plain))
+    assert e.provenance.rtol == 0.05
+    assert sl.load(old).provenance == dataclasses.replace(e.provenance, rtol=None)
+    assert sl.load(old).provenance.tolerance == ""
+
+
 def test_a_way_to_select_that_selected_nothing_loads_without_it(tmp_path):
     plain = json.loads(explain(method=sl.Lime(kernel=None)).to_json())
     plain["provenance"]["method"]["settings"]["select"] = "highest"
@@ -205,7 +217,7 @@ class TestFormats:
         text = odd_numbers().to_json()
         assert text.isascii()
         plain = json.loads(text, parse_constant=refuse)
-        assert (plain["format"], plain["version"]) == ("smoothlime explanation", 4)
+        assert (plain["format"], plain["version"]) == ("smoothlime explanation", 5)
         assert plain["arrays"]["smoothed"] == ["NaN", "Infinity", "-Infinity", -0.0]
 
     def test_parquet_is_a_table_that_others_can_read(self, tmp_path, assert_same):
@@ -224,7 +236,7 @@ class TestFormats:
                 np.testing.assert_array_equal(np.stack(list(table[name])), getattr(e, name))
             assert list(table["row_outputs"]) == ["output"] * 4
         header = json.loads(pyarrow.parquet.read_schema(tmp_path / "e.parquet").metadata[b"smoothlime"])
-        assert (header["format"], header["version"]) == ("smoothlime explanation", 4)
+        assert (header["format"], header["version"]) == ("smoothlime explanation", 5)
         assert header["provenance"]["seed"] == 0
 
     @pytest.mark.parametrize(("suffix", "other"), [SUFFIXES, SUFFIXES[::-1]])

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .._core.validate import check_choice, check_count, check_names, default_names
+from .._core.validate import check_choice, check_count, check_names, check_number, default_names
 from .._core.version import __version__
 from ..draws.designs import DESIGNS
 from ..draws.normals import GENERATOR
@@ -23,7 +23,7 @@ from .fields import Kind, from_nested, nested, newer, shown, take
 from .settings import pack_method, unpack_method
 
 FORMAT = "smoothlime explanation"
-VERSION = 4
+VERSION = 5
 """Raised when older versions could not read what is written; what older versions wrote stays readable."""
 
 ARRAYS: dict[str, tuple[Kind, str]] = {
@@ -206,6 +206,8 @@ def _provenance(raw: dict[str, Any], version: int) -> Provenance:
         raw = raw | {"longer": 0.0}
     elif version == 3:
         raw = raw | {"longer": float(take(raw, "is_lengthened", bool))}
+    if version <= 4:
+        raw = raw | {"rtol": None, "atol": None}
     return Provenance(**{name: read(take(raw, name)) for name, read in PROVENANCE.items()})
 
 
@@ -234,6 +236,14 @@ def _share(name: str) -> Callable[[Any], float]:
             msg = f"the field {name!r} must lie between 0 and 1; got {raw!r}"
             raise UnreadableFile(msg)
         return value
+
+    return read
+
+
+def _tolerance(name: str) -> Callable[[Any], float | None]:
+    def read(raw: Any) -> float | None:
+        value = take({name: raw}, name, float, int, type(None))
+        return value if value is None else _checked(check_number, value, name)
 
     return read
 
@@ -270,6 +280,8 @@ PROVENANCE: dict[str, Callable[[Any], Any]] = {
     "backend": _text("backend"),
     "generator": _text("generator"),
     "longer": _share("longer"),
+    "rtol": _tolerance("rtol"),
+    "atol": _tolerance("atol"),
 }
 """Fields of the provenance, and how each is read."""
 
