@@ -38,6 +38,8 @@ TABLES: dict[str, tuple[str, Callable[[Sequence[Any]], str]]] = {
     "coverage": ("coverage", lambda records: coverage.well_behaved_table(records, 1_024)),
     "coverage-skewed-1": ("coverage", lambda records: coverage.skewed_table(records, 1)),
     "coverage-skewed-3": ("coverage", lambda records: coverage.skewed_table(records, 3)),
+    "radius": ("radius", tables.radius),
+    "table": ("table", tables.whole_table),
     "coverage-short": ("coverage", coverage.shortfalls_table),
 }
 """Name of a table to the benchmark whose results it shows, and how."""
