@@ -10,7 +10,7 @@ from smoothlime.device.torch_groups import TorchGroupSums
 from smoothlime.space.neighbourhood import Factor
 from smoothlime.uncertainty import norms as lengths
 from smoothlime.uncertainty.groups import Groups
-from smoothlime.uncertainty.jackknife import clear_skewness, skewness, standard_error, t_quantile, widening
+from smoothlime.uncertainty.jackknife import clear_skewness, f_quantile, skewness, standard_error, t_quantile, widening
 
 R, G, F = 5, 16, 3
 RNG = np.random.default_rng(4)
@@ -33,6 +33,16 @@ def test_a_radius_of_few_draws_is_the_length_of_the_half_widths(factor, resoluti
     measured = found.measure(VALUES, np.ones(R), factor, 0.05)
     np.testing.assert_allclose(measured.radius, np.linalg.norm(widths * factor.std, axis=1), rtol=1e-12)
     np.testing.assert_allclose(measured.size, np.linalg.norm(VALUES * factor.std, axis=1), rtol=1e-12)
+
+
+def test_quantiles_of_f_are_those_of_scipy():
+    from scipy import stats
+
+    directions, freedom = np.array([1.0, 1.0, 3.7, 900.0]), np.array([1.0, 15.0, 7.0, 31.0])
+    for probability in (0.95, 0.999):
+        expected = stats.f.ppf(probability, directions, directions * freedom)
+        np.testing.assert_allclose(f_quantile(directions, freedom, probability), expected, rtol=1e-9)
+    np.testing.assert_allclose(f_quantile(np.ones(1), np.full(1, 15.0), 0.9), t_quantile(15.0, 0.95) ** 2)
 
 
 @pytest.mark.parametrize("factor", [DIAGONAL, FULL], ids=["diagonal", "full"])
