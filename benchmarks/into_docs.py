@@ -42,6 +42,8 @@ TABLES: dict[str, tuple[str, Callable[[Sequence[Any]], str]]] = {
     "coverage-skewed-3": ("coverage", lambda records: coverage.skewed_table(records, 3)),
     "gaps": ("gaps", gaps.cells_table),
     "gaps-smooth": ("gaps", gaps.smooth_table),
+    "radius": ("radius", tables.radius),
+    "table": ("table", tables.whole_table),
     "coverage-short": ("coverage", coverage.shortfalls_table),
 }
 """Name of a table to the benchmark whose results it shows, and how."""

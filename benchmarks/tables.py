@@ -365,3 +365,56 @@ def _pair(found: Sequence[Record], workload: str, variance: float, kind: str, ta
 
 def _plus_minus(record: Record) -> str:
     return f"{record['ratio']:.2f} ± {record['standard_error']:.2f}"
+
+
+def whole_table(records: Sequence[Record]) -> str:
+    """What a table costs at the defaults, before and after, by σ."""
+    lines = [
+        (
+            f"{each['sigma']:g}",
+            f"{each['label']} ({each['commit']})",
+            f"{each['rows_per_second']:,.0f}",
+            f"{each['evaluations']:,.0f}",
+            f"{each['most']:,}",
+            f"{each['converged']:.1%}",
+            f"{each['missed']:.1%}",
+            f"{each['relative_error']:.2%}",
+        )
+        for each in sorted(records, key=lambda each: (-each["sigma"], each["label"] != "before"))
+    ]
+    header = (
+        "σ",
+        "version",
+        "rows per second",
+        "evaluations per row",
+        "at most",
+        "converged",
+        "missed",
+        "median error",
+    )
+    return markdown(header, lines)
+
+
+def radius(records: Sequence[Record]) -> str:
+    """By function and d: misses of either radius, over all methods, and draws of √F over those of t for each."""
+    names = list(dict.fromkeys(_asked(each) for each in records))
+    lines = []
+    for case, d in dict.fromkeys((each["case"], each["d"]) for each in records):
+        found = [each for each in records if (each["case"], each["d"]) == (case, d)]
+        runs, ratios = sum(each["runs"] for each in found), {_asked(each): _draws_saved(each) for each in found}
+        converged, missed = (
+            [sum(each[kind][what] for each in found) for kind in "tF"] for what in ("converged", "missed")
+        )
+        shares = [f"{bad / max(all_, 1):.1%}" for bad, all_ in zip(missed, converged, strict=True)]
+        lines.append(
+            (case, d, *(f"{each / runs:.0%}" for each in converged), *shares, *(ratios[name] for name in names))
+        )
+    return markdown(("function", "d", "converged, t", "√F", "missed, t", "√F", *names), lines)
+
+
+def _asked(record: Record) -> str:
+    return f"{record['method']}{', iid' if record['design'] == 'iid' else ''}"
+
+
+def _draws_saved(record: Record) -> str:
+    return f"{record['F']['draws'] / record['t']['draws']:.2f}"

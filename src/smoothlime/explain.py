@@ -76,15 +76,17 @@ def explain(
         `n_samples` is the number used. Without it, each row is drawn until its error is good enough:
     rtol, atol
         The L2 error of the standardised slopes is at most max(atol, rtol·‖w‖). `atol="auto"` is 1% of the standard
-        deviation of the model over the neighbourhood.
+        deviation of the model over the neighbourhood; for probabilities, contrasts of two, and what `output_range` says
+        is as narrow, 0.005 if that is more.
     confidence
         Of the error bound, for each row, although the data decided when to stop.
     guarantee
         `"approximate"`: errors from groups of draws. `"certified"`: finite-sample bounds, which need iid draws and
         `output_range` (known for probabilities) or, for smoothgrad, `gradient_bound`; expect thousands of draws.
     output_range, gradient_bound
-        What is known of the model: the least and largest value of what is explained; a bound on the length of the
-        gradient of any single output, which for a contrast is taken Σ|weight| times.
+        What is known of the model: the least and largest value of what is explained, for certificates and for
+        `atol="auto"`; a bound on the length of the gradient of any single output, which for a contrast is taken
+        Σ|weight| times.
     max_samples
         Draws after which a row gives up: `converged` is then False, and a warning names the row.
     design
@@ -179,8 +181,9 @@ def warn_not_converged(explanations: Mapping[str, Explanation]) -> None:
             continue
         shown = ", ".join(f"{row} (radius {e.radius[row]:.2g})" for row in late[:5])
         more = f" and {len(late) - 5} more" if len(late) > 5 else ""
+        tolerance = f" of {e.provenance.tolerance}" if e.provenance.tolerance else ""
         msg = (
-            f"{len(late)} of {len(e)} rows did not reach the tolerance for {name!r} within"
+            f"{len(late)} of {len(e)} rows did not reach the tolerance{tolerance} for {name!r} within"
             f" {int(e.n_samples[late].max()):,} draws: row {shown}{more}."
             " Their error bars hold all the same. Raise max_samples, rtol or atol"
         )

@@ -193,6 +193,15 @@ def test_errors_of_nets_that_agreed_load_as_they_were_taken(tmp_path, path, olde
     np.testing.assert_array_equal(through(e, path).groups.resolution, e.groups.resolution)
 
 
+def test_files_before_tolerances_were_kept_load_without_them(tmp_path, older):
+    e = explain()
+    old = tmp_path / "old.json"
+    old.write_text(json.dumps(older(e.to_json())))
+    assert e.provenance.rtol == 0.05
+    assert sl.load(old).provenance == dataclasses.replace(e.provenance, rtol=None)
+    assert sl.load(old).provenance.tolerance == ""
+
+
 def test_a_way_to_select_that_selected_nothing_loads_without_it(tmp_path, older):
     plain = older(explain(method=sl.Lime(kernel=None)).to_json())
     plain["provenance"]["method"]["settings"]["select"] = "highest"

@@ -61,7 +61,8 @@ def test_every_number_is_what_is_found_today(name):
         new.seed,
         new.feature_names,
     )
-    assert dataclasses.replace(old.provenance, versions={}) == dataclasses.replace(new.provenance, versions={})
+    known = dataclasses.replace(new.provenance, versions={}, rtol=None, atol=None)  # tolerances were not kept then
+    assert dataclasses.replace(old.provenance, versions={}) == known
     np.testing.assert_allclose(old.interval(0.99), new.interval(0.99), **CLOSE)
 
 

@@ -156,7 +156,10 @@ def test_sums_of_certified_explanations_promise_less():
 
 def test_what_is_known_of_a_model_is_not_taken_in_silence():
     with pytest.raises(errors.InvalidArgument, match="output_range is for guarantee='certified'"):
-        sl.explain(known.Probit([1.0]), [0.0], output_range=(0, 1))
+        sl.explain(known.Probit([1.0]), [0.0], output_range=(0, 1), atol=0.01)
+    with pytest.raises(errors.InvalidArgument, match="gradient_bound is for guarantee='certified'"):
+        sl.explain(known.Probit([1.0]), [0.0], gradient_bound=1.0)
+    assert sl.explain(known.Probit([1.0]), [0.0], output_range=(0, 1)).provenance.atol == 0.005
 
 
 def test_a_gradient_bound_of_a_network_certifies_it(elu_network):

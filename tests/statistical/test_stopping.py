@@ -75,6 +75,41 @@ def test_predictions_keep_their_promise(name, d):
         assert e.converged.all()
 
 
+class Probability:
+    """A ridge function that is known to lie between 0 and 1."""
+
+    outputs, output_range = ("p",), (0.0, 1.0)
+
+    def __init__(self, function):
+        self.values = lambda points: function.values(points)
+
+
+class WithGradients(Probability):
+    def __init__(self, function):
+        super().__init__(function)
+        self.values_and_gradients = lambda points, weights: function.values_and_gradients(points, weights)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("d", [1, 5])
+@pytest.mark.parametrize(("steep", "away"), [(2, 2.5), (2, 2.75), (8, 2.25), (8, 2.75)])
+def test_probabilities_that_are_nearly_sure_keep_their_promise(steep, away, d):
+    """1 beyond some standard deviations, 0 before: all there is to say is said by few draws, or by none."""
+    function = known.Probit(steep * direction(d), -steep * away)
+    truth = function.slopes(np.zeros((1, d)), sl.Neighbourhood(1.0))
+    promised = max(RTOL * np.linalg.norm(truth), 0.005)
+    assert promised == 0.005
+    rows = np.zeros((400 if d == 1 else 100, d))
+    limit = 0.05 + 3 * np.sqrt(0.05 * 0.95 / len(rows))
+    models = [(WithGradients, "auto"), (Probability, "auto"), (Probability, "differences")]
+    for kind, method in models:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", sl.errors.NotConverged)
+            e = sl.explain(kind(function), rows, method=method, rtol=RTOL, max_samples=CAP, draws="independent")
+        errors = np.linalg.norm(e.values - truth, axis=1)[e.converged]
+        assert (errors > promised).sum() <= limit * max(20, len(errors))
+
+
 @pytest.mark.slow
 def test_stopping_when_the_error_bar_looks_small_enough_does_not():
     """The rule that people use, 1.96·SE < eps from the first few draws on, on the case that fools it."""

@@ -10,7 +10,7 @@ from smoothlime.device.torch_groups import TorchGroupSums
 from smoothlime.space.neighbourhood import Factor
 from smoothlime.uncertainty import norms as lengths
 from smoothlime.uncertainty.groups import Groups
-from smoothlime.uncertainty.jackknife import clear_skewness, skewness, standard_error, t_quantile, widening
+from smoothlime.uncertainty.jackknife import clear_skewness, f_quantile, skewness, standard_error, t_quantile, widening
 
 R, G, F = 5, 16, 3
 RNG = np.random.default_rng(4)
@@ -21,18 +21,57 @@ DIAGONAL = Factor(F, np.arange(F), np.array([0.5, 2.0, 0.1]))
 FULL = Factor(F, np.arange(F), np.linalg.cholesky(np.cov(RNG.normal(size=(F, 50)))))
 
 
-def groups(said=PSEUDO, resolution=0.0):
-    return Groups(said, np.broadcast_to(SIZES, (R, G)), np.broadcast_to(resolution, (R, F)), None)
+def groups(said=PSEUDO, resolution=0.0, sizes=SIZES):
+    return Groups(said, np.broadcast_to(sizes, (R, G)), np.broadcast_to(resolution, (R, F)), None)
 
 
 @pytest.mark.parametrize("factor", [DIAGONAL, FULL], ids=["diagonal", "full"])
 @pytest.mark.parametrize("resolution", [0.0, 3.0])
-def test_a_radius_is_the_length_of_the_half_widths(factor, resolution):
-    found = groups(resolution=resolution)
+def test_a_radius_of_few_draws_is_the_length_of_the_half_widths(factor, resolution):
+    found = groups(resolution=resolution, sizes=SIZES - 1)
     widths = found.half_width(VALUES, factor, 0.05)
     measured = found.measure(VALUES, np.ones(R), factor, 0.05)
     np.testing.assert_allclose(measured.radius, np.linalg.norm(widths * factor.std, axis=1), rtol=1e-12)
     np.testing.assert_allclose(measured.size, np.linalg.norm(VALUES * factor.std, axis=1), rtol=1e-12)
+
+
+def test_quantiles_of_f_are_those_of_scipy():
+    from scipy import stats
+
+    directions, freedom = np.array([1.0, 1.0, 3.7, 900.0]), np.array([1.0, 15.0, 7.0, 31.0])
+    for probability in (0.95, 0.999):
+        expected = stats.f.ppf(probability, directions, directions * freedom)
+        np.testing.assert_allclose(f_quantile(directions, freedom, probability), expected, rtol=1e-9)
+    np.testing.assert_allclose(f_quantile(np.ones(1), np.full(1, 15.0), 0.9), t_quantile(15.0, 0.95) ** 2)
+
+
+@pytest.mark.parametrize("factor", [DIAGONAL, FULL], ids=["diagonal", "full"])
+@pytest.mark.parametrize("resolution", [0.0, 3.0])
+def test_a_radius_of_errors_along_one_direction_is_that_of_half_widths(factor, resolution):
+    """Also where all of an error is what a net resolves: how that is spread over features is not known."""
+    said = PSEUDO[:, :, :1] * [1.0, -2.0, 0.5]
+    found = groups(said, resolution * (1e6 if resolution else 1))
+    widths = found.half_width(said.mean(axis=1), factor, 0.05)
+    measured = found.measure(said.mean(axis=1), np.ones(R), factor, 0.05)
+    np.testing.assert_allclose(measured.radius, np.linalg.norm(widths * factor.std, axis=1), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("g", "f"), [(8, 2), (8, 20), (16, 5), (32, 1), (32, 60)])
+@pytest.mark.parametrize("uneven", [0.0, 1.0])
+def test_a_radius_holds_as_often_as_it_says(g, f, uneven):
+    """Normal errors, about 0: 4,000 rows of them, of features that may scatter very differently."""
+    scale = np.exp(-uneven * np.arange(f))
+    said = np.random.default_rng(g + f).normal(size=(4_000, g, f)) * scale
+    rows, factor = len(said), Factor(f, np.arange(f), np.ones(f))
+    found = Groups(said, np.broadcast_to(np.full(g, 64.0), (rows, g)), np.broadcast_to(0.0, (rows, f)), None)
+    centre = said.mean(axis=1)
+    radius = found.measure(centre, np.ones(rows), factor, 0.05).radius
+    widths = np.linalg.norm(found.half_width(centre, factor, 0.05), axis=1)
+    missed = (np.linalg.norm(centre, axis=1) > radius).mean()
+    assert missed <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / rows)
+    assert (radius <= widths * (1 + 1e-12)).all()
+    if f >= 20 and not uneven:
+        assert np.median(radius / widths) < 0.75  # half-widths that each hold are far too much together
 
 
 @pytest.mark.parametrize("factor", [DIAGONAL, FULL], ids=["diagonal", "full"])

@@ -44,19 +44,165 @@ def test_a_model_that_has_not_moved_is_not_believed_at_once():
         assert e.converged.all()
 
 
+def test_a_probability_is_good_enough_at_a_floor():
+    rule = Stopping(plan_looks(256, 100_000), 0.05, None, 0.95, floor=0.005)
+    size, radius = np.array([1e-4, 0.2, 0.06]), np.array([0.004, 0.006, 0.004])
+    spread = np.array([0.1, 0.3, 0.6])
+    np.testing.assert_allclose(rule.tolerance(size, radius, spread), [0.005, 0.05 * 0.194, 0.006])
+    assert rule.is_reached(256, size, radius, spread).all()
+    assert rule.told == 0.005
+    assert (Stopping((256,), 0.05, None, 0.95).told, Stopping((256,), 0.05, 0.02, 0.95).told) == (None, 0.02)
+
+
+def test_a_probability_that_was_near_zero_at_all_draws_is_not_believed_at_once():
+    rule = Stopping(plan_looks(256, 100_000), 0.05, None, 0.95, floor=0.005)
+    size, radius, spread = np.array([0.001, 0.001]), np.array([0.0, 0.0009]), np.array([0.002, 0.002])
+    # 5% of what was seen is reached by the first row, only the floor by the second
+    assert rule.is_reached(2_048, size, radius, spread).tolist() == [True, False]
+    assert rule.is_reached(4_096, size, radius, spread).tolist() == [True, True]
+
+
+class Probabilities:
+    """Two outputs, p and 1 - p, of a ridge function that are known to lie between 0 and 1, without gradients."""
+
+    outputs = ("no", "yes")
+
+    def __init__(self, function, output_range=(0.0, 1.0)):
+        self.function, self.output_range = function, output_range
+
+    def values(self, points):
+        p = self.function.values(points)[:, 0]
+        return np.column_stack([1 - p, p])
+
+
+class WithGradients(Probabilities):
+    def values_and_gradients(self, points, weights):
+        _, slope = self.function.values_and_gradients(points, np.ones((len(points), 1)))
+        return self.values(points), (weights[:, 1] - weights[:, 0])[:, None] * slope
+
+
+SURE = known.Probit(np.array([1.5, -1.0, 0.5]), -5.0)
+"""A classifier that is nearly sure at x = 0, where its slope is 0.022."""
+
+
+@pytest.mark.parametrize(
+    ("target", "output_range", "atol"),
+    [
+        ("yes", (0.0, 1.0), 0.005),
+        ("predicted", (0.0, 1.0), 0.005),
+        ({"yes": 1, "no": -1}, (0.0, 1.0), 0.005),
+        ({"yes": 0.5}, (0.0, 1.0), 0.005),
+        ({"yes": 100}, (0.0, 1.0), None),
+        ({"yes": 2, "no": -1}, (0.0, 1.0), None),
+        ("yes", (0.0, 1.5), None),
+        ("yes", (0.0, np.inf), None),
+        ("yes", None, None),
+    ],
+)
+def test_what_is_known_to_be_narrow_has_the_floor(target, output_range, atol):
+    model = Probabilities(SURE, output_range)
+    e = sl.explain(model, np.zeros(3), target=target, n_samples=256)
+    assert (e.provenance.rtol, e.provenance.atol) == (0.05, atol)
+    assert sl.explain(model, np.zeros(3), target=target, n_samples=256, atol=0.01).provenance.atol == 0.01
+
+
+def test_the_caller_may_know_the_range():
+    f = lambda a: SURE.values(a)[:, 0]
+    plain = sl.explain(f, np.zeros(3))
+    told = sl.explain(f, np.zeros(3), output_range=(0, 1))
+    assert (plain.provenance.atol, told.provenance.atol) == (None, 0.005)
+    assert told.n_samples[0] < plain.n_samples[0]
+    certified = {"guarantee": "certified", "method": "clime", "n_samples": 1_000}
+    assert sl.explain(f, np.zeros(3), output_range=(0, 1), **certified).provenance.atol == 0.005
+    assert sl.explain(f, np.zeros(3), output_range=(0, 2), **certified).provenance.atol is None
+
+
+@pytest.mark.parametrize("kind", [Probabilities, WithGradients])
+def test_a_probability_that_hardly_moves_takes_few_draws(kind):
+    settings = {"target": "yes", "max_samples": 70_000, "progress": False}
+    truth = SURE.slopes(np.zeros((1, 3)), sl.Neighbourhood(1.0))[0]
+    assert 0.02 < np.linalg.norm(truth) < 0.025
+    before = sl.explain(kind(SURE, None), np.zeros(3), **settings)
+    e = sl.explain(kind(SURE), np.zeros(3), **settings)
+    assert e.converged.all()
+    assert 4 * e.n_samples[0] <= before.n_samples[0]
+    assert np.linalg.norm(e.values[0] - truth) <= e.radius[0] <= 0.005
+    outputs = sl.explain_outputs(kind(SURE), np.zeros(3), max_samples=70_000)
+    assert [(each.provenance.atol, each.n_samples[0]) for each in outputs.values()] == [(0.005, e.n_samples[0])] * 2
+
+
+def test_margins_and_regressions_are_held_to_what_they_were():
+    from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+    from sklearn.svm import SVC
+
+    rows = np.random.default_rng(1).normal(size=(60, 3))
+    models = {
+        "probability": KNeighborsClassifier().fit(rows, rows[:, 0] > 0),
+        "margin": SVC().fit(rows, rows[:, 0] > 0),
+        "value": KNeighborsRegressor().fit(rows, rows[:, 0]),
+    }
+    atol = {
+        name: sl.explain(
+            model,
+            X,
+            target=None if name == "value" else 1,
+            n_samples=256,
+            output="margin" if name == "margin" else "probability",
+        ).provenance.atol
+        for name, model in models.items()
+    }
+    assert atol == {"probability": 0.005, "margin": None, "value": None}
+    torch = pytest.importorskip("torch")
+    module = torch.nn.Linear(3, 2)
+    atol = {
+        output: sl.explain(sl.as_model(module.eval(), output=output), X, target=1, n_samples=256).provenance.atol
+        for output in ("probability", None)
+    }
+    assert atol == {"probability": 0.005, None: None}
+
+
+def test_a_fixed_number_of_draws_is_judged_by_the_floor_too():
+    settings = {"target": "yes", "n_samples": 2_048, "method": "clime", "design": "iid"}
+    e = sl.explain(Probabilities(SURE), np.zeros(3), **settings)
+    strict = sl.explain(Probabilities(SURE), np.zeros(3), atol=0, **settings)
+    np.testing.assert_array_equal(e.radius, strict.radius)
+    assert (e.converged.all(), strict.converged.any()) == (bool(e.radius[0] <= 0.005), False)
+
+
+def test_a_path_over_sigma_has_the_floor():
+    path = sl.sigma_path(Probabilities(SURE), np.zeros(3), [0.1, 1.0], target="yes")
+    assert [e.provenance.atol for e in path] == [0.005, 0.005]
+
+
+def test_the_tolerance_is_told_where_all_rows_are_within_it():
+    e = sl.explain(Probabilities(SURE), np.zeros((2, 3)), target="yes")
+    assert "draws per row, to 5% or 0.005, seed 0" in str(e)
+    assert repr(e).endswith(", to 5% or 0.005>")
+    with pytest.warns(errors.NotConverged, match=r"the tolerance of 5% or 0\.005 for 'yes'"):
+        late = sl.explain(Probabilities(SURE), np.zeros((2, 3)), target="yes", method="clime", max_samples=512)
+    assert "0.005" not in repr(late)
+    assert "to 5%" not in str(late)
+    assert " or 0.5, seed" in str(100 * e)
+    assert "to 5%" not in str(e + e)
+    assert "to 5%" not in str(sl.explain(F, X, sigma=0.6))
+
+
 def test_the_forecast_follows_the_root_of_n():
     rule = Stopping(plan_looks(256, 100_000), 0.1, None, 0.95)
     radius, tolerance = np.array([0.2, 0.1, 9.0]), np.array([0.1, 0.1, 0.001])
     assert rule.forecast(256, radius, tolerance).tolist() == [1_024, 256, 100_000]
 
 
-@pytest.mark.parametrize("method", ["smoothgrad", "clime", "stein", "differences"])
+RTOLS = {"smoothgrad": 0.015, "clime": 0.01, "stein": 0.015, "differences": 0.015}
+
+
+@pytest.mark.parametrize("method", RTOLS)
 def test_rows_stop_on_their_own_and_keep_their_promise(method):
-    e = sl.explain(F, X, method=method, sigma=0.6, rtol=0.015)
+    e = sl.explain(F, X, method=method, sigma=0.6, rtol=RTOLS[method])
     assert e.converged.all()
     assert len(set(e.n_samples.tolist())) > 1
     size = np.linalg.norm(e.standardised, axis=1)
-    assert (e.radius <= np.maximum(0.015 * size, 0.01 * np.sqrt(size**2 + 1))).all()
+    assert (e.radius <= np.maximum(RTOLS[method] * size, 0.01 * np.sqrt(size**2 + 1))).all()
     truth = F.slopes(X, sl.Neighbourhood(0.6))
     assert (np.linalg.norm((e.values - truth) * 0.6, axis=1) <= e.radius).all()
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .._core.validate import check_choice, check_count, check_names, default_names
+from .._core.validate import check_choice, check_count, check_names, check_number, default_names
 from .._core.version import __version__
 from ..draws.designs import DESIGNS
 from ..draws.normals import GENERATOR
@@ -35,6 +35,9 @@ DIGESTED = 5
 
 RAISED = 4
 """The last version in which errors of nets that agreed were raised when they were read."""
+
+UNTOLD = 4
+"""The last version without tolerances."""
 
 LARGEST = 2**63 - 1
 """Of whole numbers that count something."""
@@ -243,6 +246,8 @@ def _provenance(raw: dict[str, Any], version: int) -> Provenance:
         raw = raw | {"longer": 0.0}
     elif version == 3:
         raw = raw | {"longer": float(take(raw, "is_lengthened", bool))}
+    if version <= UNTOLD:
+        raw = raw | {"rtol": None, "atol": None}
     method = unpack_method(take(raw, "method"), is_older=version < VERSION)
     return Provenance(method, **{name: read(take(raw, name)) for name, read in PROVENANCE.items() if name != "method"})
 
@@ -284,6 +289,14 @@ def _share(name: str) -> Callable[[Any], float]:
     return read
 
 
+def _tolerance(name: str) -> Callable[[Any], float | None]:
+    def read(raw: Any) -> float | None:
+        value = take({name: raw}, name, float, int, type(None))
+        return value if value is None else _checked(check_number, value, name)
+
+    return read
+
+
 def _dtype(raw: Any) -> str:
     if dtype_of(take({"dtype": raw}, "dtype", str), "f") is None:
         msg = f"the field 'dtype' must name a floating type; got {shown(raw)}"
@@ -312,6 +325,8 @@ PROVENANCE: dict[str, Callable[[Any], Any]] = {
     "backend": _text("backend"),
     "generator": _text("generator"),
     "longer": _share("longer"),
+    "rtol": _tolerance("rtol"),
+    "atol": _tolerance("atol"),
 }
 """Fields of the provenance, and how each is read."""
 

@@ -121,9 +121,16 @@ def implied_range(model: Any, target: Any) -> tuple[float, float] | None:
     known = getattr(model, "output_range", None)
     if known is None:
         return None
+    check_target(target, model)
     weights = [float(each) for each in target.values()] if isinstance(target, Mapping) else [1.0]
     ends = [sorted((weight * known[0], weight * known[1])) for weight in weights]
     return sum(low for low, _ in ends), sum(high for _, high in ends)
+
+
+def is_narrow(target: Any, known: tuple[float, float] | None) -> bool:
+    """Whether what `target` asks for, of that range, moves no more than a probability, or than a contrast of two."""
+    most = min(2, len(target)) if isinstance(target, Mapping) else 1
+    return known is not None and known[1] - known[0] <= most
 
 
 def stretch_of(target: Any) -> float:

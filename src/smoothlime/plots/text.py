@@ -114,7 +114,13 @@ def made_by(e: Explanation) -> str:
     drawn = sorted({int(n) for n in e.n_samples}) or [0]
     count = f"{drawn[0]:,}" if len(drawn) == 1 else f"{drawn[0]:,} to {drawn[-1]:,}"
     drawn_as = "" if e.design == e.method else f"{e.design} "
-    return f"{e.method}, {count} {drawn_as}draws per row, seed {e.seed}"
+    return f"{e.method}, {count} {drawn_as}draws per row{reached(e)}, seed {e.seed}"
+
+
+def reached(e: Explanation) -> str:
+    """The tolerance that all rows are within, where it is known in numbers: `, to 5% or 0.005`."""
+    told = e.provenance.tolerance
+    return f", to {told}" if told and e.converged.all() else ""
 
 
 def number(value: float, error: float) -> str:

@@ -100,10 +100,16 @@ def scale(one: Explanation, factor: Any) -> Explanation:
         radius=abs(times) * one.radius,
         prediction=times * one.prediction,
         smoothed=times * one.smoothed,
+        provenance=_held_to(one.provenance, abs(times)),
         output_name=f"{times:g}·{bracketed(one.output_name)}",
         row_outputs=tuple(f"{times:g}·{bracketed(name)}" for name in one.row_outputs),
         groups=one.groups and one.groups.times(times),
     )
+
+
+def _held_to(made: Provenance, times: float) -> Provenance:
+    """The same, with the tolerance of a multiple of the model."""
+    return made if made.atol is None else dataclasses.replace(made, atol=times * made.atol)
 
 
 def divide(one: Explanation, divisor: Any) -> Explanation:
@@ -143,6 +149,8 @@ def _joint(sampled: Explanation, either: Explanation) -> Provenance:
     return dataclasses.replace(
         one,
         method=next((named[name] for name in LEAST_CERTAIN if name in named), one.method),
+        rtol=None,
+        atol=None,
         confidence=one.confidence if either.is_exact else max(0.0, one.confidence + other.confidence - 1),
         guarantee="certified" if both else "approximate",
         assumes="; ".join(dict.fromkeys((one.assumes, other.assumes))) if both else "",

@@ -53,6 +53,18 @@ class Provenance:
     """Of independent draws; files of older versions may name another, whose draws cannot be made again"""
     longer: float = 0.0
     """Share of draws that were made longer than normal ones, for which all are weighed: see `perturbations`"""
+    rtol: float | None = None
+    """Error that `converged` allows, relative to the slopes; None for what was not drawn, added up, or saved earlier"""
+    atol: float | None = None
+    """And in any case, as a number: None where that is 1% of the model's standard deviation nearby, or not known"""
+
+    @property
+    def tolerance(self) -> str:
+        """Both in words, such as `5% or 0.005`; empty where `atol` is not a number."""
+        if self.rtol is None or self.atol is None:
+            return ""
+        words = f"{100 * self.rtol:.10g}%" * (self.rtol > 0), f"{self.atol:.10g}" * (self.atol > 0)
+        return " or ".join(filter(None, words))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -280,11 +292,13 @@ class Explanation:
         return as_text(self)
 
     def __repr__(self) -> str:
-        """One line: method, shape, draws."""
+        """One line: method, shape, draws, and the tolerance that all rows are within."""
+        from ..plots.text import reached
+
         r, d = self.values.shape
         drawn = "" if self.is_exact or self.design == self.method else f", {self.design} draws"
         note = f"; {self.note}" if self.note else ""
-        return f"<Explanation of {self.output_name!r}: {r} × {d} slopes, {self.method}{drawn}{note}>"
+        return f"<Explanation of {self.output_name!r}: {r} × {d} slopes, {self.method}{drawn}{reached(self)}{note}>"
 
     def _repr_html_(self) -> str:
         """Notebook form."""

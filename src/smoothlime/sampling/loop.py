@@ -236,6 +236,8 @@ def _explanation(
             versions=versions(),
             backend=plan.problem.backend,
             longer=plan.longer,
+            rtol=plan.stopping.rtol,
+            atol=plan.stopping.told,
         ),
         groups=groups,
         selected=None if found.selected is None else columns(found.selected[which], free, d),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .._core.validate import check_choice, check_count, check_fraction, check_number
+from .._core.validate import check_choice, check_count, check_fraction, check_number, check_range
 from ..errors import InvalidArgument, WrongType
 
 
@@ -38,6 +38,8 @@ class Options:
             object.__setattr__(self, name, check_number(getattr(self, name), name))
         if self.gradient_bound is not None:
             object.__setattr__(self, "gradient_bound", check_number(self.gradient_bound, "gradient_bound"))
+        if self.output_range is not None:
+            object.__setattr__(self, "output_range", check_range(self.output_range))
         object.__setattr__(self, "confidence", check_fraction(self.confidence, "confidence"))
         self._check_tolerances()
         if not self.is_certified:
@@ -69,7 +71,9 @@ class Options:
             raise InvalidArgument(msg, argument="rtol")
 
     def _refuse_bounds(self) -> None:
-        for name in ("output_range", "gradient_bound"):
-            if getattr(self, name) is not None:
-                msg = f"{name} is for guarantee='certified'; without it nothing would use it"
-                raise InvalidArgument(msg)
+        if self.gradient_bound is not None:
+            msg = "gradient_bound is for guarantee='certified'; without it nothing would use it"
+            raise InvalidArgument(msg)
+        if self.output_range is not None and self.absolute is not None:
+            msg = "output_range is for guarantee='certified' and for atol='auto'; without either nothing would use it"
+            raise InvalidArgument(msg)

@@ -22,9 +22,9 @@ from ..estimators.protocol import Setup
 from ..models import Evaluation, Target, model_dtype, model_epsilon, resolve_target
 from ..models.evaluation import AtRows, automatic_batch_size
 from ..models.problem import Problem
-from ..models.targets import check_target, implied_range, output_names, stretch_of
+from ..models.targets import check_target, implied_range, is_narrow, output_names, stretch_of
 from ..space.neighbourhood import Factor
-from ..uncertainty.stopping import FIRST_LOOK, Stopping, plan_looks
+from ..uncertainty.stopping import AUTOMATIC_FLOOR, FIRST_LOOK, Stopping, plan_looks
 from .defaults import certify_method, choose_design, choose_method
 from .margin_control import MarginControl, settle_control
 from .options import Options
@@ -145,7 +145,8 @@ def resolve(
     """Settle every choice, and ask the model for f(x)."""
     problem.check_rows()
     adapted, d = problem.model, len(problem.factor.free)
-    estimator = _choose(problem, options, method, target, design, may_rotate=may_rotate)
+    known = implied_range(adapted, target) if options.output_range is None else options.output_range
+    estimator = _choose(problem, options, method, target, design, known, may_rotate=may_rotate)
     dtype = model_dtype(adapted)
     if isinstance(options.batch_size, int):
         size = options.batch_size
@@ -161,7 +162,13 @@ def resolve(
         evaluation=evaluation,
         method=estimator,
         design=chosen,
-        stopping=Stopping(looks, options.rtol, options.absolute, options.confidence),
+        stopping=Stopping(
+            looks,
+            options.rtol,
+            options.absolute,
+            options.confidence,
+            AUTOMATIC_FLOOR * (options.absolute is None and is_narrow(target, known)),
+        ),
         is_shared=options.draws == "shared",
         seed=options.seed,
         dtype=dtype.name,
@@ -179,7 +186,14 @@ def _probe_points(problem: Problem, dtype: Any, seed: int) -> Points:
 
 
 def _choose(
-    problem: Problem, options: Options, method: str | Estimator, target: Any, design: str, *, may_rotate: bool
+    problem: Problem,
+    options: Options,
+    method: str | Estimator,
+    target: Any,
+    design: str,
+    known: tuple[float, float] | None,
+    *,
+    may_rotate: bool,
 ) -> Estimator:
     """The estimator asked for, or the one that `auto` means here; refused where the model cannot give what it needs."""
     model = problem.model
@@ -190,7 +204,7 @@ def _choose(
         estimator = certify_method(
             method,
             has_gradients=has_gradients,
-            output_range=implied_range(model, target) if options.output_range is None else options.output_range,
+            output_range=known,
             gradient_bound=None if options.gradient_bound is None else options.gradient_bound * stretch_of(target),
         )
     else:

@@ -12,8 +12,11 @@ import numpy as np
 from .._core.types import Array, Indices
 from .._core.xp import beside, library, on_host
 from ..space.neighbourhood import Factor
-from .jackknife import standard_error, t_quantile, unbroadcast
+from .jackknife import f_quantile, standard_error, t_quantile, unbroadcast
 from .norms import RowNorms
+
+FEWEST_TOGETHER = 128
+"""Draws from which on the errors of all features are bounded together: fewer say too little of how they go together."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,7 +24,7 @@ class Measured:
     """What the errors of all slopes of a row come to, standardised, (r,) each."""
 
     radius: Array
-    """L2 norm of the half-widths of intervals"""
+    """L2 norm of the error, at most: see `measure`"""
     size: Array
     """L2 norm of the slopes"""
     fidelity: Array
@@ -109,15 +112,26 @@ class Groups:
     def measure(self, values: Any, variance: Array, factor: Factor, miss: float) -> Measured:
         """What the errors of slopes (r, f) come to, given the model's variance (r,) over the neighbourhood."""
         norms = self._norms(values, factor)
-        explained, noise, size = on_host(norms.squares)
+        explained, noise, size, trace, norm = on_host(norms.squares)
         known = np.where(np.isnan(variance), np.nan, 1.0)
         share = np.divide(explained - noise, variance, out=known, where=variance > 0)
         quantile = t_quantile(self.degrees_of_freedom, 1 - miss / 2)
-        return Measured(
-            radius=norms.radius(quantile, self.sizes),
-            size=np.sqrt(size),
-            fidelity=np.clip(share, 0.0, 1.0),
-        )
+        radius = norms.radius(quantile, self.sizes)
+        if np.atleast_2d(self.sizes)[:1].sum() >= FEWEST_TOGETHER:
+            radius = self._together(radius / quantile, trace, norm, miss)
+        return Measured(radius=radius, size=np.sqrt(size), fidelity=np.clip(share, 0.0, 1.0))
+
+    def _together(self, length: Array, trace: Array, norm: Array, miss: float) -> Array:
+        """Radius (r,) that an error of this length, all features together, leaves with probability `miss`.
+
+        The squared error is a sum over directions, which scatters less than each of them: √F for as many directions as
+        the errors are spread over, (tr S)² / tr S², takes the place of t; along one it is t. What skewness and the
+        resolution of nets add to `length` is taken to lie along one direction.
+        """
+        added = np.maximum(length**2 - trace, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            directions = np.fmax((length**2 / (norm + added)) ** 2, 1.0)  # not a number where there is no error
+        return length * np.sqrt(f_quantile(directions, self.degrees_of_freedom, 1 - miss))
 
     def _norms(self, values: Any, factor: Factor) -> RowNorms:
         """Of slopes and their errors, where groups are; on the host where Σ is full. Perhaps they are known already."""

@@ -62,6 +62,25 @@ def mean_of_groups(pseudo: Any, sizes: Array) -> Any:
     return (beside(pseudo, _shares(sizes).swapaxes(1, 2)) @ pseudo)[:, 0]
 
 
+def covariance_norms(pseudo: Any, centre: Any, std: Any, sizes: Array) -> tuple[Any, Any]:
+    """Trace and Frobenius norm (r,) of the covariance of the estimate, by what groups (r, g, d) say around it, (r, d).
+
+    In units of std (d,). Groups count alike, as they are of about equal size.
+    """
+    xp, scatter = library(pseudo), 0.0
+    filled = (unbroadcast(np.atleast_2d(sizes)) > 0).astype(np.float64)
+    count, filled = beside(pseudo, filled.sum(axis=1)), beside(pseudo, filled)[:, :, None]
+    width = COLUMNS if xp is np else max(1, pseudo.shape[2])
+    for start in range(0, pseudo.shape[2], width):
+        part = slice(start, start + width)
+        away = (pseudo[:, :, part] - centre[:, None, part]) * (filled * std[part])
+        scatter = scatter + away @ away.swapaxes(1, 2)
+    trace = xp.einsum("rgg->r", scatter)
+    shares = ratio(scatter, trace[:, None, None])  # powers of tiny numbers vanish
+    trace = trace / (count * (count - 1))
+    return trace, trace * xp.sqrt((shares * shares).sum(axis=(1, 2)))
+
+
 def skewness(pseudo: Any, sizes: Array) -> Any:
     """Skewness (r, d) of what groups of sizes (g,) or (r, g) say, (r, g, d)."""
     by_row = unbroadcast(np.atleast_2d(sizes))
@@ -147,3 +166,11 @@ def t_quantile(degrees_of_freedom: Array | float, probability: Array | float) ->
         different, which = np.unique(freedom, return_inverse=True)
         return np.asarray(stdtrit(different, probability), dtype=np.float64)[which].reshape(freedom.shape)
     return np.asarray(stdtrit(freedom, probability), dtype=np.float64)
+
+
+def f_quantile(directions: Array, degrees_of_freedom: Array, probability: float) -> Array:
+    """Quantile (r,) of F for errors along so many directions, each with so many degrees of freedom."""
+    from scipy.special import betaincinv  # a quarter of the time that its own quantile of F takes
+
+    beyond = betaincinv(directions * degrees_of_freedom / 2, directions / 2, 1 - probability)
+    return np.asarray(degrees_of_freedom * (1 / beyond - 1), dtype=np.float64)

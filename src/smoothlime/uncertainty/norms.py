@@ -10,7 +10,7 @@ import numpy as np
 
 from .._core.types import Array
 from .._core.xp import beside, library, on_host
-from .jackknife import clear_skewness, mean_of_groups, ratio, skewness, standard_error, widening
+from .jackknife import clear_skewness, covariance_norms, mean_of_groups, ratio, skewness, standard_error, widening
 
 if TYPE_CHECKING:
     from ..space.neighbourhood import Factor
@@ -33,8 +33,8 @@ class RowNorms:
     """(r, f) standard errors"""
     factor: Factor
     squares: Any
-    """(3, r) sums over features of the squares of: slopes and errors per draw, and slopes per feature in its standard
-    deviations"""
+    """(5, r) sums over features of the squares of: slopes and errors per draw, and slopes per feature in its standard
+    deviations; and trace and norm of the covariance of the latter, as groups show it"""
     pseudovalues: Any
     """(r, g, 2) what groups say along the slope, and along what is left of it without the steepest features"""
     direction: Any
@@ -69,7 +69,8 @@ class RowNorms:
         else:
             across = per_draw.swapaxes(1, 2)
             steps, direction = (each(across).swapaxes(1, 2) for each in (factor.steps, factor.unwhiten))
-        squares = xp.stack([(each * each).sum(axis=1) for each in (slope, noise, slopes * std[:, 0])])
+        sums = [(each * each).sum(axis=1) for each in (slope, noise, slopes * std[:, 0])]
+        squares = xp.stack([*sums, *covariance_norms(numbers, centre, std[:, 0], sizes)])
         pseudovalues = numbers @ steps  # (Lᵀw)·v = w·(Lv)
         made = cls(slopes, errors, factor, squares, pseudovalues, direction, clear_skewness(numbers, sizes))
         if quantile is None:

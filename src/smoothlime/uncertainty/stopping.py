@@ -18,10 +18,16 @@ FIRST_LOOK = 256
 
 BELIEVED_CONSTANT = 4_096
 """Normal draws before a model that has not changed at all is taken for constant. Of 256 draws, 0.6% of runs see nothing
-of a model that lives in 2% of the neighbourhood, and their error bars are zero."""
+of a model that lives in 2% of the neighbourhood, and their error bars are zero. The same for one whose standard
+deviation is below AUTOMATIC_FLOOR, where that decides: draws that have met nothing leave a share of 3/n at most (95%),
+and a probability that is 1 there and 0 elsewhere has a slope of φ(Φ⁻¹(1 − 3/n)) at most, 0.0025 for so many draws."""
 
 AUTOMATIC_ATOL = 0.01
 """Absolute tolerance, as a share of the model's standard deviation over the neighbourhood."""
+
+AUTOMATIC_FLOOR = 0.005
+"""And no less than this for what is known to lie in a range of length 1. A standard deviation in [0, 1] is 0.5 at most,
+so that this is 1% of the largest: a probability that hardly moves is not drawn for until its last digit is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +37,15 @@ class Stopping:
     looks: tuple[int, ...]
     rtol: float
     atol: float | None
-    """None: AUTOMATIC_ATOL of the model's standard deviation nearby"""
+    """None: AUTOMATIC_ATOL of the model's standard deviation nearby, or `floor`, whichever is larger"""
     confidence: float
+    floor: float = 0.0
+    """AUTOMATIC_FLOOR or nothing"""
+
+    @property
+    def told(self) -> float | None:
+        """The absolute tolerance, where it is a number that is known beforehand."""
+        return self.atol if self.atol is not None else (self.floor or None)
 
     @property
     def miss(self) -> float:
@@ -41,13 +54,18 @@ class Stopping:
 
     def tolerance(self, size: Array, radius: Array, spread: Array) -> Array:
         """Largest error (r,) that is good enough: atol, or rtol of a slope that is at least ‖ŵ‖ − radius."""
-        absolute = AUTOMATIC_ATOL * spread if self.atol is None else np.full(len(size), self.atol)
+        return np.maximum(self._without_floor(size, radius, spread), self.floor)
+
+    def _without_floor(self, size: Array, radius: Array, spread: Array) -> Array:
+        absolute = AUTOMATIC_ATOL * spread if self.atol is None else self.atol
         return np.maximum(absolute, self.rtol * (size - radius))
 
     def is_reached(self, n: int, size: Array, radius: Array, spread: Array, *, longer: float = 0.0) -> Flags:
         """Whether each row's error bound (r,) after n draws, a share of them longer, is within its tolerance."""
         normal = (1 - longer) * n  # longer draws may miss what lies close to x
-        is_believed = (spread > 0) | (normal >= BELIEVED_CONSTANT) | (n >= self.looks[-1])
+        # a probability that was near 0 at all draws is within the floor whatever it is elsewhere
+        nothing = np.where(radius <= self._without_floor(size, radius, spread), 0.0, self.floor)
+        is_believed = (spread > nothing) | (normal >= BELIEVED_CONSTANT) | (n >= self.looks[-1])
         return np.asarray((radius <= self.tolerance(size, radius, spread)) & is_believed)
 
     def forecast(self, n: int, radius: Array, tolerance: Array) -> Array:
