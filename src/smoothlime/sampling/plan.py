@@ -158,7 +158,9 @@ def resolve(
         evaluation=evaluation,
         method=estimator,
         design=chosen,
-        stopping=Stopping(looks, options.rtol, options.absolute, options.confidence),
+        stopping=Stopping(
+            looks, options.rtol, options.absolute, options.confidence, is_fixed=options.n_samples is not None
+        ),
         is_shared=options.draws == "shared",
         seed=options.seed,
         dtype=dtype.name,

@@ -33,6 +33,8 @@ class Stopping:
     atol: float | None
     """None: AUTOMATIC_ATOL of the model's standard deviation nearby"""
     confidence: float
+    is_fixed: bool = False
+    """Whether the number of draws was given, so that they are all there is to be spent"""
 
     @property
     def miss(self) -> float:
@@ -46,9 +48,12 @@ class Stopping:
 
     def is_reached(self, n: int, size: Array, radius: Array, spread: Array, *, longer: float = 0.0) -> Flags:
         """Whether each row's error bound (r,) after n draws, a share of them longer, is within its tolerance."""
-        normal = (1 - longer) * n  # longer draws may miss what lies close to x
-        is_believed = (spread > 0) | (normal >= BELIEVED_CONSTANT) | (n >= self.looks[-1])
+        is_believed = (spread > 0) | self.is_many(n, longer)
         return np.asarray((radius <= self.tolerance(size, radius, spread)) & is_believed)
+
+    def is_many(self, n: int, longer: float) -> bool:
+        """Whether draws of which none has shown a change are enough to believe that there is none, or the last."""
+        return (1 - longer) * n >= BELIEVED_CONSTANT or n >= self.looks[-1]  # longer ones may miss what is close to x
 
     def forecast(self, n: int, radius: Array, tolerance: Array) -> Array:
         """Draws (r,) at which rows will probably stop, errors falling as one over the root of n."""
