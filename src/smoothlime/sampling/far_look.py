@@ -114,7 +114,7 @@ class FarLook:
         )
 
     def _bounds(self, first: int, here: Indices, interim: InterimEstimate, size: Array) -> Array:
-        """How far slopes may be off (r·t,), of the rows at some positions of a part that begins with `first`; else 0."""
+        """How far slopes may be off (r·t,), of the rows `here` in a part that begins with `first`; 0 for others."""
         t, bound = self._objective.t, np.zeros(len(size))
         block = max(1, self._plan.evaluation.batch_size // FAR)
         for start in range(0, len(here), block):
