@@ -1,4 +1,4 @@
-"""Is a line that was only seen near a row taken for one all over its neighbourhood, and what does it cost to ask?
+"""Is a line that was only seen near a row taken for one all over its neighbourhood? Misses, and what it costs to ask.
 
 f = g(v·z) + trend·(u·z) around x = 0 with σ = 1, where g is 0 near the row: max(0, s − k) (relu), the same on both
 sides (two-sided), (s − k)₊²/2 (hinge), and a bump exp(−((s − k)/0.3)²/2). The trend rises along v or across. Equal rows
