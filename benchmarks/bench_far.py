@@ -32,7 +32,7 @@ import smoothlime as sl
 from smoothlime.testing import Exponential, KnownFunction, Linear, Probit, Profile, RidgeFunction, Sine
 
 RTOL, REPEATS, FEWEST = 0.05, 200, 20
-CAPS = {"gradients": 4_096, "values": 2_048}
+CAPS = {"gradients": 2_048, "values": 2_048}
 AROUND = sl.Neighbourhood(1.0)
 FEATURES, KINKS, TRENDS = (1, 2, 5, 20, 64), (2.0, 2.5, 3.0), (0.01, 0.03, 0.1)
 WIDTH = 0.3

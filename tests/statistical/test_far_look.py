@@ -78,6 +78,15 @@ def test_a_kink_that_no_draw_has_met_is_not_missed(needs, d, is_along):
     assert_kept(explained(function, d, needs), function)
 
 
+def test_nor_is_a_jump():
+    """It has no slope where it is looked at: what it adds to the values there is what tells."""
+    v = direction(10)
+    function = Sum(known.Step(v, -2.9), known.Linear(0.033 * v))
+    e = explained(function, 10, "values", method="differences")
+    assert_kept(e, function)
+    assert e.converged.sum() < FEWEST
+
+
 @pytest.mark.parametrize(("needs", "design"), [("gradients", "iid"), ("values", "iid"), ("values", "differences")])
 def test_nor_is_it_with_other_draws(needs, design):
     function = kinked(5, 3.0, 0.01)

@@ -169,7 +169,7 @@ class FarLook:
         return np.where(is_rough_enough | np.isnan(dated), rough, dated)
 
     def _dated(self, rows: Indices, z: Array, now: _Now, left: Array) -> Array:
-        """‖Δ‖ times the share of the neighbourhood in which it may lie, (r, t, FAR); NaN where Δ is not known.
+        """‖Δ‖ times the share of the neighbourhood that it may have, (r, t, FAR); NaN where Δ is not known.
 
         What slopes have moved since Δ was measured is added to it.
         """
@@ -178,12 +178,16 @@ class FarLook:
         per_draw = factor.whiten(moved)
         change = self._change[:, rows]
         length = change[0] + np.linalg.norm(per_draw, axis=2)[..., None]
-        rise = np.maximum(np.abs(self._along[rows] - _products(z, per_draw)) - left, 0.0)
+        along = np.abs(self._along[rows] - _products(z, per_draw))
+        rise = np.maximum(along - left, 0.0)
         begins = np.divide(rise, length, out=np.where(np.isnan(rise), np.nan, 0.0), where=length > 0)
         from scipy.special import ndtr
 
         standardised = change[1] + np.linalg.norm(moved * factor.std, axis=2)[..., None]
-        return np.where(self._is_dated[rows], standardised * np.minimum(now.share, SIDES * ndtr(-begins)), np.nan)
+        bound = standardised * np.minimum(now.share, SIDES * ndtr(-begins))
+        if self._plan.method.needs == "values":  # more than a change of slope explains is a jump, which gradients miss
+            bound = np.maximum(bound, now.share * standardising_factor(factor) * (left - along))
+        return np.where(self._is_dated[rows], bound, np.nan)
 
     def _is_within(self, now: _Now, bound: Array) -> Flags:
         """Whether rows (r, t) are good enough with such a bound."""
