@@ -104,14 +104,15 @@ def cells(*, few: bool) -> Iterator[dict[str, Any]]:
 
 def measure(cell: dict[str, Any]) -> dict[str, Any]:
     d, needs, v = cell["d"], cell["needs"], direction(cell["d"])
-    plane = Linear(cell["trend"] * (v if cell["way"] == "along" else across(v)))
-    function = OnAPlane(RidgeFunction(families(cell["kink"])[cell["family"]], v), plane)
+    profile, is_along = families(cell["kink"])[cell["family"]], cell["way"] == "along"
+    function = OnAPlane(RidgeFunction(profile, v), Linear(cell["trend"] * (v if is_along else across(v))))
     model = function if needs == "gradients" else lambda a: function.values(a)[:, 0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sl.errors.NotConverged)
         e = sl.explain(model, np.zeros((REPEATS, d)), rtol=RTOL, max_samples=CAPS[needs], draws="independent")
     truth = function.slopes(np.zeros((1, d)), AROUND)
-    spread = function.values(np.random.default_rng(0).standard_normal((200_000, d))).std()
+    s, t = np.random.default_rng(0).standard_normal((2, 200_000))
+    spread = (profile.value(s) + cell["trend"] * (s if is_along else t)).std()
     errors = np.linalg.norm(e.values - truth, axis=1)[e.converged]
     return cell | {
         "what": "cell",
