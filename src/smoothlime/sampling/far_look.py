@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -77,6 +78,11 @@ class FarLook:
         """Δ·z"""
         self._change = np.zeros((2, r, t, FAR))
         """‖Δ‖ per draw, and standardised"""
+
+    @cached_property
+    def _stretch(self) -> float:
+        """How much longer a slope may be standardised than it is per draw: 1 for diagonal Σ."""
+        return standardising_factor(self._plan.factor)
 
     @staticmethod
     def numbers(plan: Plan, targets: int) -> int:
@@ -159,7 +165,7 @@ class FarLook:
         if plan.method.needs == "gradients":
             return _largest(self._dated(rows, z, now, left))
         # a change that begins somewhere within a far point's reach leaves about as much of its value unexplained
-        rough = _largest(now.share * standardising_factor(factor) * left)
+        rough = _largest(now.share * self._stretch * left)
         is_rough_enough = self._is_within(now, rough)
         is_done = (is_rough_enough | np.isnan(rough)).all(axis=1) | self._is_dated[rows].any(axis=(1, 2))
         to_date = np.asarray(~is_done)
@@ -186,7 +192,7 @@ class FarLook:
         standardised = change[1] + np.linalg.norm(moved * factor.std, axis=2)[..., None]
         bound = standardised * np.minimum(now.share, SIDES * ndtr(-begins))
         if self._plan.method.needs == "values":  # more than a change of slope explains is a jump, which gradients miss
-            bound = np.maximum(bound, now.share * standardising_factor(factor) * (left - along))
+            bound = np.maximum(bound, now.share * self._stretch * (left - along))
         return np.where(self._is_dated[rows], bound, np.nan)
 
     def _is_within(self, now: _Now, bound: Array) -> Flags:
