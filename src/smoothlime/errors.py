@@ -25,6 +25,7 @@ Each error is also the built-in error it resembles, so `except ValueError` keeps
     ├── NotKept                               a download could not be kept for the next time
     ├── LostPrecision                         the model's number format blurs the perturbations
     ├── JumpsUnseen                           the model changes otherwise than its gradients say
+    ├── FarUnseen                             the model answers at none of the points looked at further out
     ├── CategoriesPerturbed                   the model takes a feature that is perturbed for a category
     └── DamagedFile                           a file was loaded that is not what was saved
 """
@@ -125,6 +126,10 @@ class LostPrecision(SmoothlimeWarning):
 
 class JumpsUnseen(SmoothlimeWarning):
     """The model changes over the neighbourhood otherwise than its gradients say: mostly it jumps, which they miss."""
+
+
+class FarUnseen(SmoothlimeWarning):
+    """The model has no answer further out than its draws, so that a kink there would go unseen."""
 
 
 class CategoriesPerturbed(SmoothlimeWarning):

@@ -9,6 +9,7 @@ import pytest
 import smoothlime as sl
 from smoothlime import testing as known
 from smoothlime.draws.designs import DESIGNS, PARTS
+from smoothlime.draws.far_draws import FAR
 from smoothlime.draws.keys import pilot_draws
 from smoothlime.draws.long_draws import SHARE, long_draws
 from smoothlime.draws.rotation import (
@@ -415,9 +416,10 @@ class TestLeastSquares:
     def test_the_pilot_is_counted(self):
         for n, draws in ((256, 8), (1_024, 16), (None, 8)):  # about an eighth of the budget, at most 16 draws
             e = sl.explain(known.Sine(V).values, X, n_samples=n)
-            assert e.n_evaluations[0] == e.n_samples[0] + draws * 5 + 5
+            far = FAR if n is None else 0
+            assert e.n_evaluations[0] == e.n_samples[0] + draws * 5 + far + 5
         wide = sl.explain(lambda a: a.sum(axis=1), np.zeros(20), n_samples=1_024)
-        assert wide.n_evaluations[0] == 1_024 + 8 * 21 + 5
+        assert wide.n_evaluations[0] == 1_024 + 8 * 21 + FAR + 5  # a line is looked at further out in any case
 
     def test_outputs_share_their_draws(self):
         model = lambda a: np.column_stack([np.sin(a @ V), np.cos(a @ V[::-1])])

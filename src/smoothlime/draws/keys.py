@@ -10,7 +10,7 @@ import numpy as np
 
 from .._core.types import Array
 
-PILOT_PURPOSE, SPARE_PURPOSE = 1_000, 1_001
+PILOT_PURPOSE, SPARE_PURPOSE, FAR_PURPOSE = 1_000, 1_001, 1_002
 """Far from the purposes that designs number from 0."""
 
 Units = Callable[[int], Array]

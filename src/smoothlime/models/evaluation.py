@@ -59,22 +59,48 @@ class Evaluation:
 
     def values(self, points: Points, where: Where) -> Array:
         """Finite outputs (n, k) as float64."""
-        (values,) = self._ask(lambda part: (self.model.values(self._given(points[part])),), len(points))
-        return self.checked(values, len(points), where)
+        (values,) = self._answered(points, None)
+        return _finite(values, where)
 
     def values_and_gradients(self, points: Points, weights: Array, where: Where) -> tuple[Array, Points]:
         """Finite outputs (n, k) as float64 and gradients (n, d) in the model's own type."""
-        model: Any = self.model  # only models that are Differentiable are asked
-        values, gradients = self._ask(
-            lambda part: _pair(model.values_and_gradients(self._given(points[part]), weights[part])), len(points)
-        )
-        values = self.checked(values, len(points), where)
-        if gradients.shape != points.shape:
-            msg = f"the model returned gradients of shape {gradients.shape} for points of shape {points.shape}"
-            raise ModelError(msg)
-        bad = _not_finite(gradients)
+        values, gradients = self._answered(points, weights)
+        values, bad = _finite(values, where), _not_finite(gradients)
         if bad is not None:
             msg = f"the model's gradient is not finite near {where(bad)}: {gradients[bad]}"
+            raise ModelError(msg)
+        return values, gradients
+
+    def attempt(self, points: Points, weights: Array | None = None) -> tuple[Any, ...]:
+        """Outputs (n, k) and, for weights (n, k), gradients (n, d), as far as there are any: they need not be finite.
+
+        NaN stands for points that the model refuses, which are found by halves: where it answers does not depend on
+        what it is asked together with.
+        """
+        try:
+            return self._answered(points, weights)
+        except ModelError:
+            if len(points) == 1:
+                none = np.full((1, self.width or 1), np.nan), np.full(points.shape, np.nan)
+                return none[:1] if weights is None else none
+        half = len(points) // 2
+        parts = slice(0, half), slice(half, None)
+        found = [self.attempt(points[part], None if weights is None else weights[part]) for part in parts]
+        return tuple(np.concatenate(each) for each in zip(*found, strict=True))
+
+    def _answered(self, points: Points, weights: Array | None) -> tuple[Any, ...]:
+        """Outputs (n, k) as float64 and, for weights (n, k), gradients (n, d) in the model's own type."""
+        model: Any = self.model
+        n = len(points)
+        if weights is None:
+            (values,) = self._ask(lambda part: (model.values(self._given(points[part])),), n)
+            return (self._numbers(values, n),)
+        values, gradients = self._ask(  # only models that are Differentiable are asked
+            lambda part: _pair(model.values_and_gradients(self._given(points[part]), weights[part])), n
+        )
+        values = self._numbers(values, n)
+        if gradients.shape != points.shape:
+            msg = f"the model returned gradients of shape {gradients.shape} for points of shape {points.shape}"
             raise ModelError(msg)
         return values, gradients
 
@@ -194,8 +220,8 @@ class Evaluation:
             raise ModelError(msg) from err
         self.batch_size //= 2
 
-    def checked(self, values: Any, n: int, where: Where) -> Array:
-        """Outputs (n, k) as float64, finite, and k the same as before."""
+    def _numbers(self, values: Any, n: int) -> Array:
+        """Outputs (n, k) as float64, and k the same as before."""
         if values.ndim != 2 or len(values) != n:
             raise ModelError(wrong_shape(n, values.shape))
         if values.shape[1] == 0:
@@ -208,15 +234,10 @@ class Evaluation:
             msg = f"the model must return real numbers; got {values.dtype}. Explain its real part or its modulus"
             raise ModelError(msg)
         try:
-            numbers = values.astype(np.float64, copy=False)
+            return np.asarray(values.astype(np.float64, copy=False))
         except (TypeError, ValueError) as err:
             msg = f"the model must return numbers; got {values.dtype} such as {values[0]}"
             raise ModelError(msg) from err
-        bad = _not_finite(numbers)
-        if bad is not None:
-            msg = f"the model returned {numbers[bad]} at {where(bad)}; it must be finite all over the neighbourhood"
-            raise ModelError(msg)
-        return numbers
 
 
 def _pair(answer: Any) -> tuple[Any, Any]:
@@ -239,6 +260,15 @@ def _check_size(values: Array) -> None:
             f" outputs below {least:g} or above {most:g}. Explain a multiple of the output"
         )
         raise ModelError(msg)
+
+
+def _finite(values: Array, where: Where) -> Array:
+    """The same outputs (n, k), or an error that names the first that is no number."""
+    bad = _not_finite(values)
+    if bad is not None:
+        msg = f"the model returned {values[bad]} at {where(bad)}; it must be finite all over the neighbourhood"
+        raise ModelError(msg)
+    return values
 
 
 def _not_finite(numbers: Points) -> int | None:

@@ -95,7 +95,7 @@ class Explanation:
     n_samples: Indices
     """(r,) draws used"""
     n_evaluations: Indices
-    """(r,) model rows evaluated: draws, pilot, f(x) and its checks; not those that prove trees, or gradients wrong"""
+    """(r,) model rows evaluated: draws, pilot, far points, f(x), checks; not what proves trees or gradients wrong"""
     degrees_of_freedom: Array
     """(r,) behind the standard errors"""
     feature_names: tuple[str, ...]

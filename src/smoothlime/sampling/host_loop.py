@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from .._core.progress import Progress
 from .._core.types import Indices
 from .evaluate import Objective, RowsAtDraws
+from .far_look import FarLook
 from .plan import Plan
 from .sampler import Sampler
 
@@ -47,6 +48,8 @@ class Panel:
     sampler: Sampler
     sums: Sums
     watch: Progress
+    far: FarLook | None = None
+    """None where the method vouches for its own bound"""
 
     def advance(self, start: int, stop: int) -> None:
         """Add the draws from one count to another."""
@@ -55,7 +58,8 @@ class Panel:
     def keep(self, kept: Indices, positions: Indices) -> Panel:
         """The same with some of the rows, which stand at these positions among rows × targets."""
         self.sums.keep(positions)
-        return dataclasses.replace(self, rows=self.rows[kept], sampler=self.sampler.rows(kept))
+        far = self.far and self.far.keep(kept)
+        return dataclasses.replace(self, rows=self.rows[kept], sampler=self.sampler.rows(kept), far=far)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -24,6 +24,7 @@ from ..uncertainty.groups import Groups
 from .device_loop import DeviceSums
 from .diagnostics import refuse_false_gradients, warn_of_jumps
 from .evaluate import Objective
+from .far_look import FarLook, warn_of_far_points
 from .host_loop import HostSums, Panel
 from .plan import Plan
 from .record import InterimEstimate, ResultBuffer, Results
@@ -44,6 +45,7 @@ def run(plan: Plan, target: Target, progress: Any, *, tells_jumps: bool = False)
             _sample(_begin(plan, objective, rows, watch), found)
     plan.method.check_values(predictions)
     results = found.results()
+    warn_of_far_points(np.flatnonzero(results.is_far_unseen.reshape(r, t).any(axis=1)))
     explanations = [
         _explanation(plan, results, slice(i, None, t), predictions[:, i], target.names[i], target.row_names)
         for i in range(t)
@@ -76,6 +78,7 @@ def _panels(plan: Plan, objective: Objective) -> list[Indices]:
     """Rows in runs whose sums fit in STATE_BYTES, or in what a device holds."""
     r, t = objective.weights.shape[:2]
     per_row = 8 * t * plan.method.numbers(plan.setup(1, controls=objective.controls_count))
+    per_row += 8 * FarLook.numbers(plan, t) * (not plan.method.assumes)
     per_row += 8 * 5 * DIRECTIONS * plan.d * plan.design.is_aligned  # directions and rotations
     held = getattr(plan.evaluation.model, "held_bytes", None) if plan.method.only_sums else None
     size = max(1, (held or STATE_BYTES) // per_row)
@@ -86,8 +89,9 @@ def _begin(plan: Plan, objective: Objective, rows: Indices, watch: Progress) -> 
     """Nothing drawn yet but a pilot of rotations; sums are kept by the model where they are all it takes."""
     t = objective.t
     sampler, slopes = begin(plan, objective, rows)
+    far = None if plan.method.assumes else FarLook(plan, objective, rows)
     if plan.is_summed_on_device:
-        return Panel(plan, objective, rows, sampler, DeviceSums.of(plan, objective, rows), watch)
+        return Panel(plan, objective, rows, sampler, DeviceSums.of(plan, objective, rows), watch, far)
     setup = plan.setup(len(rows) * t, controls=objective.controls_count, pilot_slopes=slopes)
     try:
         sums = HostSums(plan.method.start(setup))
@@ -97,7 +101,7 @@ def _begin(plan: Plan, objective: Objective, rows: Indices, watch: Progress) -> 
             " features fixed, or give a model with gradients, or use method='stein'"
         )
         raise InvalidArgument(msg) from err
-    return Panel(plan, objective, rows, sampler, sums, watch)
+    return Panel(plan, objective, rows, sampler, sums, watch, far)
 
 
 def _sample(panel: Panel, found: ResultBuffer) -> None:
@@ -127,6 +131,8 @@ def _look(panel: Panel, part: slice, n: int, found: ResultBuffer) -> tuple[Indic
     """Store the rows of a part that are done; positions of the others, and draws that they probably need."""
     plan, t = panel.plan, panel.objective.t
     interim = _interim(plan, *_estimate(panel, part, n))
+    if panel.far is not None:
+        interim = panel.far.check(part, interim)
     done = interim.is_reached.reshape(-1, t).all(axis=1)  # a row goes on until all its targets are there
     done |= n == plan.stopping.looks[-1]
     found.store(_with_targets(panel.rows[part][done], t), _with_targets(np.flatnonzero(done), t), interim)
@@ -216,7 +222,7 @@ def _explanation(
         radius=found.radius[which],
         converged=found.converged[which],
         n_samples=n,
-        n_evaluations=n * plan.method.evaluations_per_draw + plan.asked,
+        n_evaluations=n * plan.method.evaluations_per_draw + found.far_evaluations[which] + plan.asked,
         degrees_of_freedom=groups.degrees_of_freedom,
         feature_names=plan.problem.feature_names,
         output_name=name,

@@ -168,6 +168,7 @@ def resolve(
             options.absolute,
             options.confidence,
             AUTOMATIC_FLOOR * (options.absolute is None and is_narrow(target, known)),
+            is_fixed=options.n_samples is not None,
         ),
         is_shared=options.draws == "shared",
         seed=options.seed,

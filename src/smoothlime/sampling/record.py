@@ -24,6 +24,10 @@ class InterimEstimate:
     fidelity: Array
     tolerance: Array
     is_reached: Flags
+    far_evaluations: Indices | None = None
+    """(r,) far points that the model was asked about so far; None where it was not"""
+    is_far_unseen: Flags | None = None
+    """(r,) whether it answered at none of those it was asked about"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,6 +44,8 @@ class Results:
     freedom: Array
     converged: Flags
     inconsistent: Flags
+    far_evaluations: Indices
+    is_far_unseen: Flags
     pseudovalues: Any
     """(r, g, f) an array, or DevicePseudovalues"""
     sizes: Array
@@ -52,7 +58,7 @@ class Results:
         """Room to be filled part by part."""
         values, standard_error, resolution = np.zeros((3, rows, d))
         smoothed, radius, fidelity, freedom = np.full((4, rows), np.nan)
-        converged, inconsistent = np.zeros((2, rows), dtype=np.bool_)
+        converged, inconsistent, is_far_unseen = np.zeros((3, rows), dtype=np.bool_)
         return cls(
             n=np.zeros(rows, dtype=np.intp),
             values=values,
@@ -64,6 +70,8 @@ class Results:
             freedom=freedom,
             converged=converged,
             inconsistent=inconsistent,
+            far_evaluations=np.zeros(rows, dtype=np.intp),
+            is_far_unseen=is_far_unseen,
             pseudovalues=np.zeros((rows, groups, d)),
             sizes=np.zeros((rows, groups)),
             selected=np.full((rows, d), np.nan) if with_selected else None,
@@ -74,9 +82,9 @@ class Results:
     def of(cls, interim: InterimEstimate, directions: Array | None) -> Results:
         """All of it as it is, at no cost, where all rows stop at one look."""
         estimate, groups = interim.estimate, interim.groups
-        inconsistent = estimate.inconsistent
+        rows = len(interim.values)
         return cls(
-            n=np.full(len(interim.values), interim.n),
+            n=np.full(rows, interim.n),
             values=interim.values,
             standard_error=groups.standard_error,
             resolution=groups.resolution,
@@ -85,7 +93,9 @@ class Results:
             fidelity=interim.fidelity,
             freedom=groups.degrees_of_freedom,
             converged=interim.is_reached,
-            inconsistent=np.zeros(len(interim.values), dtype=np.bool_) if inconsistent is None else inconsistent,
+            inconsistent=_or_zeros(estimate.inconsistent, rows, np.bool_),
+            far_evaluations=_or_zeros(interim.far_evaluations, rows, np.intp),
+            is_far_unseen=_or_zeros(interim.is_far_unseen, rows, np.bool_),
             pseudovalues=groups.pseudovalues,
             sizes=groups.sizes,
             selected=estimate.selected,
@@ -122,7 +132,14 @@ BY_ROW = (
     "freedom",
     "converged",
     "inconsistent",
+    "far_evaluations",
+    "is_far_unseen",
 )
+
+
+def _or_zeros(given: Any, rows: int, kind: type) -> Any:
+    """What is known of rows, or zeros where nobody looked."""
+    return np.zeros(rows, dtype=kind) if given is None else given
 
 
 class ResultBuffer:

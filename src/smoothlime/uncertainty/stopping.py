@@ -41,6 +41,8 @@ class Stopping:
     confidence: float
     floor: float = 0.0
     """AUTOMATIC_FLOOR or nothing"""
+    is_fixed: bool = False
+    """Whether the number of draws was given, so that they are all there is to be spent"""
 
     @property
     def told(self) -> float | None:
@@ -62,11 +64,14 @@ class Stopping:
 
     def is_reached(self, n: int, size: Array, radius: Array, spread: Array, *, longer: float = 0.0) -> Flags:
         """Whether each row's error bound (r,) after n draws, a share of them longer, is within its tolerance."""
-        normal = (1 - longer) * n  # longer draws may miss what lies close to x
         # a probability that was near 0 at all draws is within the floor whatever it is elsewhere
         nothing = np.where(radius <= self._without_floor(size, radius, spread), 0.0, self.floor)
-        is_believed = (spread > nothing) | (normal >= BELIEVED_CONSTANT) | (n >= self.looks[-1])
+        is_believed = (spread > nothing) | self.is_many(n, longer)
         return np.asarray((radius <= self.tolerance(size, radius, spread)) & is_believed)
+
+    def is_many(self, n: int, longer: float) -> bool:
+        """Whether draws of which none has shown a change are enough to believe that there is none, or the last."""
+        return (1 - longer) * n >= BELIEVED_CONSTANT or n >= self.looks[-1]  # longer ones may miss what is close to x
 
     def forecast(self, n: int, radius: Array, tolerance: Array) -> Array:
         """Draws (r,) at which rows will probably stop, errors falling as one over the root of n."""
