@@ -46,7 +46,7 @@ SAVED = {
 
 @pytest.mark.parametrize("name", SAVED)
 def test_every_number_is_what_is_found_today(name):
-    """But how often the model was asked: f(x) is asked otherwise on devices since. Radii are no larger than they were."""
+    """But how often it was asked: f(x) is asked otherwise on devices since. Radii are no larger than they were."""
     old, new = sl.load(FOLDER / name), SAVED[name]()
     assert (new.radius <= old.radius * (1 + 1e-12)).all()
     assert (new.converged >= old.converged).all()
