@@ -418,3 +418,22 @@ def _asked(record: Record) -> str:
 
 def _draws_saved(record: Record) -> str:
     return f"{record['F']['draws'] / record['t']['draws']:.2f}"
+
+
+def weak(records: Sequence[Record]) -> str:
+    """Cases that fail: misses of rows that have converged, or how often intervals hold."""
+    lines = [
+        (
+            each["case"], each["needs"], f"{each['method']}, {each['design']}",
+            f"{each['n_samples']:,}" if each["n_samples"] else f"to the tolerance, {each['draws']:,.0f}",
+            _weakness(each),
+        )
+        for each in records
+    ]  # fmt: skip
+    return markdown(("function", "from", "method, design", "draws", "what fails"), lines)
+
+
+def _weakness(record: Record) -> str:
+    if record["n_samples"]:
+        return f"95% intervals hold {record['held']:.0%}"
+    return f"{record['missed']} of {record['converged']} converged rows miss, of {record['runs']}"
