@@ -1,8 +1,9 @@
 """Where do error bars and promises fail? Every case that is known and not mended, with its numbers.
 
 Equal rows around x = 0 with draws of their own, σ = 1: each is an independent run. Without `n_samples`, rows count that
-say they have converged and whose true error exceeds max(atol, rtol·‖w‖): 5% of them may. With it, intervals: how many of
-95% hold the true slope, for the feature where they do worst. Truth is a closed form, or an integral over s = v·z or ‖z‖.
+say they have converged and whose true error exceeds max(atol, rtol·‖w‖): 5% of them may. With it, intervals: how many
+of 95% hold the true slope, for the feature where they do worst. Truth is a closed form, or an integral over s = v·z or
+‖z‖.
 
     python benchmarks/bench_weak.py [--quick]
 """
