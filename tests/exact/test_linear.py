@@ -219,7 +219,7 @@ class TestChoosing:
             {"batch_size": "q"},
             {"max_samples": -1},
             {"atol": "zz"},
-            {"output_range": (0, 1)},
+            {"output_range": (0, 1), "atol": 0.1},
             {"confidence": 2},
         ],
     )

@@ -181,7 +181,7 @@ def test_curves_that_would_follow_a_tail_are_not_fitted_to_pairs(function, d):
     truth = 1.5 * np.exp(1.5**2 / 2) * np.eye(d)[0]
     lower, upper = e.interval()
     assert ((lower <= truth) & (truth <= upper)).mean(axis=0).min() >= 0.92
-    assert (np.linalg.norm(e.values - truth, axis=1) <= e.radius).mean() >= 0.95
+    assert (np.linalg.norm(e.values - truth, axis=1) <= e.radius).mean() >= 0.912  # three standard errors of 95%
 
 
 @pytest.mark.slow
@@ -219,7 +219,7 @@ def test_nor_one_that_pulls_at_many_features(settings, n):
     assert ((lower <= truth) & (truth <= upper)).all(axis=1).mean() >= 0.92  # three standard errors of 95%
     lower, upper = e.interval()
     assert ((lower <= truth) & (truth <= upper)).mean() >= 0.91
-    assert (np.linalg.norm(e.values - truth, axis=1) <= e.radius).mean() >= 0.95
+    assert (np.linalg.norm(e.values - truth, axis=1) <= e.radius).mean() >= 0.917  # three standard errors of 95%
 
 
 @pytest.mark.slow
@@ -237,7 +237,7 @@ def test_gradients_that_are_off_by_chance_are_not_preferred(n):
     assert e.provenance.method == sl.SmoothGrad(control="values")
     lower, upper = e.interval()
     assert ((lower <= 0) & (upper >= 0)).mean(axis=0).min() >= 0.925  # three standard errors of 95% over 600 runs
-    assert (np.linalg.norm(e.standardised, axis=1) <= e.radius).mean() >= 0.97
+    assert (np.linalg.norm(e.standardised, axis=1) <= e.radius).mean() >= 0.923  # three standard errors of 95%
     plain = sl.explain(
         model, np.full((600, d), 0.1), method="smoothgrad", design="aligned", n_samples=n, draws="independent", seed=1
     )
