@@ -10,7 +10,8 @@ import numpy as np
 from .._core.types import Array, Indices
 from .._core.validate import check_choice
 from .._core.xp import merge_groups
-from .protocol import AxisJumps, Batch, Drawn, Estimate, Estimator, Rows, Setup, ValueSums, leave_one_out
+from ..uncertainty.jackknife import mean_of_groups, standard_error
+from .protocol import AxisJumps, Batch, Drawn, Estimate, Estimator, Rows, Setup, ValueSums
 
 CONTROLS = ("none", "margin")
 
@@ -18,29 +19,28 @@ ROUNDING = 1e-13
 """Share of a mean square below which a variance is rounding: a difference of sums is no more precise."""
 
 
+SUMS = 5
+"""Kinds of sums that are kept of each group and feature."""
+
+TOLD = 2.0
+"""Standard errors by which the control may be off its known mean, and nothing is taken for unseen."""
+
+
 class _State:
     def __init__(self, rows: int, groups: int, d: int) -> None:
         self.values = ValueSums(rows, groups)
-        self.first = np.zeros((rows, groups, d))  # Σ J
-        self.squares = np.zeros((rows, groups, d))
-        self.control = np.zeros((rows, groups, d))  # Σ h
-        self.products = np.zeros((rows, groups, d))
-        self.control_squares = np.zeros((rows, groups, d))
+        self.sums = np.zeros((SUMS, rows, groups, d))  # of J, J², h, J·h and h², J the jumps and h their control
 
     def keep(self, rows: Indices) -> None:
         """Forget all other rows."""
         self.values.keep(rows)
-        for name in _SUMS:
-            setattr(self, name, getattr(self, name)[rows])
+        self.sums = self.sums[:, rows]
 
     def merge(self) -> None:
         """Make one group of each two."""
         self.values.merge()
-        for name in _SUMS:
-            merge_groups(getattr(self, name))
-
-
-_SUMS = ("first", "squares", "control", "products", "control_squares")
+        for each in self.sums:
+            merge_groups(each)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Jumps(Estimator):
 
     def numbers(self, setup: Setup) -> int:
         """Jumps, those of the margin, and their products."""
-        return setup.groups * setup.d * len(_SUMS)
+        return setup.groups * setup.d * SUMS
 
     def start(self, setup: Setup) -> _State:
         """Empty sums."""
@@ -95,50 +95,69 @@ class Jumps(Estimator):
         """Add the jumps of a batch."""
         state.values.add(rows, groups, batch.values)
         found: AxisJumps = batch.samples
-        state.first[rows, groups] += found.slopes.sum(axis=2)
-        state.squares[rows, groups] += _products(found.slopes, found.slopes)
+        terms = [(found.slopes,), (found.slopes, found.slopes)]
         if found.controls is not None:
-            state.control[rows, groups] += found.controls.sum(axis=2)
-            state.products[rows, groups] += _products(found.slopes, found.controls)
-            state.control_squares[rows, groups] += _products(found.controls, found.controls)
+            terms += [(found.controls,), (found.slopes, found.controls), (found.controls, found.controls)]
+        for sums, factors in zip(state.sums, terms, strict=False):
+            sums[rows, groups] += _sum_over_draws(*factors)
 
     def finish(self, state: _State, drawn: Drawn) -> Estimate:
         """Mean jumps of all draws and of each group, less what the margin's explain."""
-        n, sizes = drawn.n, drawn.sizes
-        first, squares, control, products, control_squares = (getattr(state, name)[:, : len(sizes)] for name in _SUMS)
-        each = sizes[:, None]
-        by_group = (first - _coefficients(first, control, products, control_squares, sizes) * control) / each
-        whole = _slopes(first.sum(axis=1), control.sum(axis=1), products.sum(axis=1), control_squares.sum(axis=1), n)
-        left = squares.sum(axis=1) - 2 * whole * products.sum(axis=1) + whole**2 * control_squares.sum(axis=1)
-        mean = (first.sum(axis=1) - whole * control.sum(axis=1)) / n
-        scatter = np.where(left > ROUNDING * squares.sum(axis=1), left / n - mean**2, 0.0)
+        n, sizes, std = drawn.n, drawn.sizes, drawn.factor.std
+        sums = state.sums[:, :, : len(sizes)]
+        first, _, control, _, _ = sums
+        by_group = (first - _coefficients(sums, sizes, std)[..., None] * control) / sizes[:, None]
+        whole = _coefficient(sums.sum(axis=2), n, std)[:, None]
         variance = state.values.variance(sizes)
         return Estimate(
-            values=(by_group * each).sum(axis=1) / n,
-            pseudo=by_group,
-            resolution=np.sqrt(np.maximum(scatter, 0.0)) / n,
+            values=(by_group * sizes[:, None]).sum(axis=1) / n,
+            pseudo=by_group + _unseen(control / sizes[:, None], whole, sizes),
+            resolution=_scatter(sums.sum(axis=2), whole, n) / n,
             smoothed=state.values.mean(sizes),
             variance=variance,
             spread=np.sqrt(variance),
         )
 
 
-def _products(one: Array, other: Array) -> Array:
-    """Σ over draws of products (r, g, b, d): (r, g, d)."""
-    return np.einsum("rgbd,rgbd->rgd", one, other)
+def _sum_over_draws(one: Array, other: Array | None = None) -> Array:
+    """Σ over draws of numbers (r, g, b, d), or of products of two: (r, g, d)."""
+    return one.sum(axis=2) if other is None else np.einsum("rgbd,rgbd->rgd", one, other)
 
 
-def _coefficients(first: Array, control: Array, products: Array, squares: Array, sizes: Array) -> Array:
-    """Of the control in each group (r, g, d), fitted on all the others; 0 where there are too few of them."""
+def _coefficients(sums: Array, sizes: Array, std: Array) -> Array:
+    """Of the control in each group (r, g), fitted on all the others; 0 where there are too few of them."""
     if len(sizes) < 3:
-        return np.zeros_like(first)
-    others = leave_one_out
-    n = (sizes.sum() - sizes)[:, None]
-    return _slopes(others(first), others(control), others(products), others(squares), n)
+        return np.zeros(sums.shape[1:3])
+    return _coefficient(sums.sum(axis=2, keepdims=True) - sums, (sizes.sum() - sizes)[:, None], std)
 
 
-def _slopes(first: Array, control: Array, products: Array, squares: Array, n: float | Array) -> Array:
-    """Slope of jumps on the control's, feature by feature, from sums over n draws; 0 where the control is constant."""
-    scatter = squares - control**2 / n
-    is_there = scatter > ROUNDING * squares
-    return np.divide(products - first * control / n, scatter, out=np.zeros_like(first), where=is_there)
+def _coefficient(sums: Array, n: float | Array, std: Array) -> Array:
+    """Slope of jumps on their control, from sums (5, ..., d) over n draws; 0 where the control is constant.
+
+    One for all features: a feature whose rare jumps few draws meet would fit its own to nearly nothing.
+    """
+    first, _, control, products, squares = sums
+    scatter = (squares - control**2 / n) @ std**2
+    common = (products - first * control / n) @ std**2
+    return np.divide(common, scatter, out=np.zeros_like(common), where=scatter > ROUNDING * (squares @ std**2))
+
+
+def _scatter(sums: Array, coefficient: Array, n: float) -> Array:
+    """Standard deviation (r, d) over draws of jumps less what their control explains."""
+    first, squares, control, products, control_squares = sums
+    left = squares - 2 * coefficient * products + coefficient**2 * control_squares
+    variance = left / n - ((first - coefficient * control) / n) ** 2
+    return np.sqrt(np.where(variance > ROUNDING * squares / n, variance, 0.0))
+
+
+def _unseen(control: Array, coefficient: Array, sizes: Array) -> Array:
+    """What is added to groups (r, g, d), by turns more and less, so that errors hold what no draw has shown.
+
+    The mean of the control is known to be 0. Where that of all draws lies further off than its groups can tell, they
+    have not met something rare. Of the outputs the coefficient takes most of it off; as much again may be left.
+    """
+    mean = mean_of_groups(control, sizes)
+    beyond = np.maximum(np.abs(mean) - TOLD * standard_error(control, sizes), 0.0)
+    turns = np.where(np.arange(len(sizes)) % 2, -1.0, 1.0)
+    turns -= (turns * sizes).sum() / sizes.sum()
+    return np.asarray(np.sqrt(len(sizes)) * turns[:, None] * (coefficient * np.copysign(beyond, mean))[:, None])
