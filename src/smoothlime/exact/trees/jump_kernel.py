@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.optional import require
-from .jump_layout import HALF_WORD, LOW_HALF, ONE, count_leaves, find_windows, make_words, prune
+from .jump_layout import HALF_WORD, LOW_HALF, ONE, ROOT_2PI
 from .kernel import SETTINGS
 
 numba: Any = require("numba", extra="trees", to="find the jumps of trees")
@@ -38,7 +38,6 @@ LARGEST = 708.0
 
 EXPONENT, BIAS = np.int64(52), np.int64(1023)
 LANE = np.uint64(LANES)
-ROOT_2PI = 2.5066282746310002
 
 
 @extending.intrinsic
@@ -280,15 +279,6 @@ def centre_draws(x, steps, draws, i, precision, centre):
 
 
 @numba.njit(**SETTINGS)
-def weigh_slots(x, std, threshold, feature_first, begin, end, slot_first, weight):
-    """Densities of features at their thresholds near x."""
-    for j in range(x.shape[0]):
-        for s in range(begin[j], end[j]):
-            z = (threshold[feature_first[j] + s] - x[j]) / std[j]
-            weight[slot_first[j] + 1 + s - begin[j]] = np.exp(-0.5 * z * z) / (std[j] * ROOT_2PI)
-
-
-@numba.njit(**SETTINGS)
 def mix(weights, found, out):
     """Adds outputs (k·LANES,) weighed by (k,) to out, one number for each draw."""
     for lane in range(out.shape[0]):
@@ -297,37 +287,21 @@ def mix(weights, found, out):
 
 
 @numba.njit(**SETTINGS)
-def find_jumps(x, std, steps, first_draw, last_draw, place, precision, is_full, word, deepest, curve, sharpness, base,
-               weights, controls, threshold, feature_first, feature, rank, cut, lo, hi, right, nan_left, choice_first,
-               choice_stop, category, tree_first, target, value, outputs, jumps, of_margin):  # fmt: skip
+def find_jumps(x, steps, first_draw, last_draw, place, precision, is_full, word, deepest, curve, sharpness, weights,
+               controls, threshold, feature_first, target, value, slots, constant, pruned, words, outputs, jumps,
+               of_margin):  # fmt: skip
     """Around one row x (d,), for some of the steps (n, f): adds to outputs (t, n), and their jumps (t, n, f).
 
-    And to those of the margins that are weighed by controls (t, k). place (f,) says which features are perturbed, with
-    standard deviations std (d,); precision (f, f) is Σ⁻¹ where Σ is full; trees of more leaves than `word` are walked
-    through.
+    And to those of the margins that are weighed by controls (t, k). place (f,) says which features are perturbed;
+    precision (f, f) is Σ⁻¹ where Σ is full; trees of more leaves than `word` are walked through. What the row's draws
+    can reach of the trees is as `jump_layout.lay_row` has it.
     """
-    d, k, trees, width = x.shape[0], base.shape[0], target.shape[0], value.shape[1]
-    begin, end = np.zeros(d, dtype=np.int64), np.zeros(d, dtype=np.int64)
-    slot_first = np.zeros(d + 1, dtype=np.int64)
-    room = find_windows(x, std, threshold, feature_first, begin, end, slot_first)
-    size = feature.shape[0]
-    asks, index, other = np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32)
-    low, high, leaves = np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32)
-    stack = np.empty((deepest, 3), dtype=np.int64)
-    first, constant = np.zeros(trees + 1, dtype=np.int64), base.copy()
+    d, k, trees, width = x.shape[0], constant.shape[0], target.shape[0], value.shape[1]
+    begin, end, slot_first, slot_weight = slots
+    first, totals, asks, index, other, low, high = pruned
+    room = slot_weight.shape[0]
+    stack, ranks = np.empty((deepest, 3), dtype=np.int64), np.zeros(d * LANES, dtype=np.int64)
     output_of = target if width == 1 else np.zeros_like(target)
-    for tree in range(trees):
-        first[tree + 1] = prune(
-            x, std, begin, end, slot_first, tree_first[tree], feature, rank, cut, lo, hi, right, nan_left,
-            choice_first, choice_stop, category, stack, first[tree], asks, index, other, low, high,
-        )  # fmt: skip
-        if count_leaves(first[tree], first[tree + 1], asks, other, leaves) == 1:
-            for o in range(width):
-                constant[output_of[tree] + o] += value[other[first[tree]], o]
-    totals = leaves[first[:-1]]
-    words = make_words(first, totals, word, asks, index, other, leaves, slot_first, d, value)
-    slot_weight, ranks = np.zeros(room), np.zeros(d * LANES, dtype=np.int64)
-    weigh_slots(x, std, threshold, feature_first, begin, end, slot_first, slot_weight)
     margin, changes, draws = np.zeros(k * LANES), np.zeros(k * room * LANES), np.zeros(LANES, dtype=np.int64)
     ones, twos, fails = np.zeros(LANES, np.uint64), np.zeros(LANES, np.uint64), np.zeros(LANES, np.uint64)
     m, before, after = np.zeros(k * LANES), np.zeros(k * LANES), np.zeros(k * LANES)

@@ -1,4 +1,7 @@
-"""Trees laid out for their jumps, compiled by numba: in preorder once, and for each row what its draws can reach."""
+"""Trees laid out for their jumps, compiled by numba: in preorder once, and for each row what its draws can reach.
+
+What is compiled is kept on disk until its own file changes. So nothing in `jump_kernel` calls anything in here.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ CUT = 7.0
 """Standard deviations beyond which thresholds are taken for infinite: 3e-12 of the mass of each feature is there."""
 
 ONE, HALF_WORD, LOW_HALF = np.uint64(1), np.uint64(32), np.uint64(2**32 - 1)
+ROOT_2PI = 2.5066282746310002
 
 
 @numba.njit(**SETTINGS)
@@ -225,3 +229,43 @@ def fill_words(part, place, total, words, asks, index, other, leaves, slot_first
         for e in range(a, b):
             for f in range(b, c):
                 common[common_at + e * total + f] = common[common_at + f * total + e] = g
+
+
+@numba.njit(**SETTINGS)
+def weigh_slots(x, std, threshold, feature_first, begin, end, slot_first, weight):
+    """Densities of features at their thresholds near x."""
+    for j in range(x.shape[0]):
+        for s in range(begin[j], end[j]):
+            z = (threshold[feature_first[j] + s] - x[j]) / std[j]
+            weight[slot_first[j] + 1 + s - begin[j]] = np.exp(-0.5 * z * z) / (std[j] * ROOT_2PI)
+
+
+@numba.njit(**SETTINGS)
+def lay_row(x, std, word, deepest, base, threshold, feature_first, feature, rank, cut, lo, hi, right, nan_left,
+            choice_first, choice_stop, category, tree_first, target, value):  # fmt: skip
+    """All that draws around a row x (d,) with standard deviations std (d,) can reach of the trees.
+
+    Thresholds near x, slots and their densities; margins (k,) of trees that are constant there; the others pruned, and
+    those of at most `word` leaves as words.
+    """
+    d, trees, width = x.shape[0], target.shape[0], value.shape[1]
+    begin, end = np.zeros(d, dtype=np.int64), np.zeros(d, dtype=np.int64)
+    slot_first = np.zeros(d + 1, dtype=np.int64)
+    weight = np.zeros(find_windows(x, std, threshold, feature_first, begin, end, slot_first))
+    weigh_slots(x, std, threshold, feature_first, begin, end, slot_first, weight)
+    size = feature.shape[0]
+    asks, index, other = np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32)
+    low, high, leaves = np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32)
+    stack = np.empty((deepest, 2), dtype=np.int64)
+    first, constant = np.zeros(trees + 1, dtype=np.int64), base.copy()
+    for tree in range(trees):
+        first[tree + 1] = prune(
+            x, std, begin, end, slot_first, tree_first[tree], feature, rank, cut, lo, hi, right, nan_left,
+            choice_first, choice_stop, category, stack, first[tree], asks, index, other, low, high,
+        )  # fmt: skip
+        if count_leaves(first[tree], first[tree + 1], asks, other, leaves) == 1:
+            for o in range(width):
+                constant[(target[tree] if width == 1 else 0) + o] += value[other[first[tree]], o]
+    totals = leaves[first[:-1]]
+    words = make_words(first, totals, word, asks, index, other, leaves, slot_first, d, value)
+    return (begin, end, slot_first, weight), constant, (first, totals, asks, index, other, low, high), words

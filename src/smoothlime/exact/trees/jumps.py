@@ -129,7 +129,7 @@ def find_jumps(
 
     Of outputs weighed by (r, t, k), and beside them of margins weighed by (r, t, m). A missing value is not perturbed.
     """
-    from . import jump_kernel as kernel  # numba, and only where it is needed
+    from . import jump_kernel, jump_layout  # numba, and only where it is needed
 
     (r, _), n, f, t = x.shape, steps.shape[1], len(factor.free), weights.shape[1]
     std = np.zeros(factor.d)
@@ -141,17 +141,18 @@ def find_jumps(
     place = factor.free.copy()  # numba compiles anew for arrays that cannot be written to
     common = _precision(factor, np.zeros(f, dtype=np.bool_))
     found = Jumps(np.zeros((r, t, n)), np.zeros((r, t, n, f)), np.zeros((r, t, n, f)))
-    arrays = tuple(getattr(plan, name) for name in plan.__slots__[2:])
+    arrays = tuple(getattr(plan, name) for name in plan.__slots__)
     number = list(CURVES).index(curve.name)
 
     def work(task: tuple[int, int, int]) -> None:
         i, start, stop = task
         gaps = np.isnan(rows[i, factor.free])
         precision = _precision(factor, gaps) if gaps.any() else common
-        kernel.find_jumps(
-            rows[i], std, moved[i % len(moved)], start, stop, place, precision, not factor.is_diagonal, word,
-            plan.deepest, number, curve.sharpness, plan.base, mixed[i], controls[i], *arrays,
-            found.outputs[i], found.slopes[i], found.of_margin[i],
+        row = jump_layout.lay_row(rows[i], std, word, *arrays)
+        jump_kernel.find_jumps(
+            rows[i], moved[i % len(moved)], start, stop, place, precision, not factor.is_diagonal, word, plan.deepest,
+            number, curve.sharpness, mixed[i], controls[i], plan.threshold, plan.feature_first, plan.target, plan.value,
+            *row, found.outputs[i], found.slopes[i], found.of_margin[i],
         )  # fmt: skip
 
     pieces = max(1, min(n // PIECE, processors() if threads is None else threads))
