@@ -166,7 +166,7 @@ def make_words(first, totals, word, asks, index, other, leaves, slot_first, d, v
         at[2] += totals[tree] * totals[tree]
         at[3] += totals[tree]
         at[4] += totals[tree] - 1
-    group_first, slots, common = np.zeros(at[0], np.int64), np.zeros(at[1], np.uint64), np.zeros(at[2], np.uint16)
+    group_first, slots, common = np.zeros(at[0], np.int64), np.zeros(at[1], np.uint64), np.zeros(at[2], np.uint8)
     leaf, nodes, masks = np.zeros(at[3] * width), np.zeros((at[4], 2), np.int64), np.zeros((at[4], 2), np.uint64)
     words = places, nodes, group_first, masks, slots, common, leaf
     node, group_of[:] = 0, -1
@@ -218,17 +218,22 @@ def fill_words(part, place, total, words, asks, index, other, leaves, slot_first
         masks[node, 1] = ((ONE << np.uint64(b - a - 1)) * np.uint64(2) - ONE) << np.uint64(a)
         own_slots = slot_at + g * total
         if filled[g] == 0:
-            for e in range(total):
-                slots[own_slots + e] = np.uint64(slot_first[j]) | np.uint64(slot_first[j + 1] - 1) << HALF_WORD
+            for e in range(np.uint64(own_slots), np.uint64(own_slots + total)):
+                slots[e] = np.uint64(slot_first[j]) | np.uint64(slot_first[j + 1] - 1) << HALF_WORD
         filled[g] += 1
         at_threshold = np.uint64(slot_first[j] + 1 + index[q])
+        for e in range(np.uint64(own_slots + a), np.uint64(own_slots + b)):
+            slots[e] = (slots[e] & LOW_HALF) | at_threshold << HALF_WORD
+        for e in range(np.uint64(own_slots + b), np.uint64(own_slots + c)):
+            slots[e] = (slots[e] & ~LOW_HALF) | at_threshold
         for e in range(a, b):
-            slots[own_slots + e] = (slots[own_slots + e] & LOW_HALF) | at_threshold << HALF_WORD
+            own_common = np.uint64(common_at + e * total)
+            for f in range(np.uint64(b), np.uint64(c)):
+                common[own_common + f] = g
         for e in range(b, c):
-            slots[own_slots + e] = (slots[own_slots + e] & ~LOW_HALF) | at_threshold
-        for e in range(a, b):
-            for f in range(b, c):
-                common[common_at + e * total + f] = common[common_at + f * total + e] = g
+            own_common = np.uint64(common_at + e * total)
+            for f in range(np.uint64(a), np.uint64(b)):
+                common[own_common + f] = g
 
 
 @numba.njit(**SETTINGS)
