@@ -132,14 +132,15 @@ def _coefficients(sums: Array, sizes: Array, std: Array) -> Array:
 
 
 def _coefficient(sums: Array, n: float | Array, std: Array) -> Array:
-    """Slope of jumps on their control, from sums (5, ..., d) over n draws; 0 where the control is constant.
+    """Slope of jumps on their control, from sums (5, ..., d) over n draws; 1 where the control is constant.
 
-    One for all features: a feature whose rare jumps few draws meet would fit its own to nearly nothing.
+    That is what it would be if the curve were its tangent at x. One for all features: a feature whose rare jumps few
+    draws meet would fit its own to nearly nothing.
     """
     first, _, control, products, squares = sums
     scatter = (squares - control**2 / n) @ std**2
     common = (products - first * control / n) @ std**2
-    return np.divide(common, scatter, out=np.zeros_like(common), where=scatter > ROUNDING * (squares @ std**2))
+    return np.divide(common, scatter, out=np.ones_like(common), where=scatter > ROUNDING * (squares @ std**2))
 
 
 def _scatter(sums: Array, coefficient: Array, n: float) -> Array:

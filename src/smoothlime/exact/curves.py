@@ -30,6 +30,13 @@ CURVES: dict[str, Callable[[Array], Array]] = {
 """By name, in the order of their numbers in `trees/jump_kernel.py`."""
 
 
+_SLOPES: dict[str, Callable[[Array], Array]] = {
+    "identity": np.ones_like,
+    "logistic": lambda u: _logistic(u) * _logistic(-u),
+    "exponential": np.exp,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Curve:
     """Outputs as a known function of margins."""
@@ -51,18 +58,11 @@ class Curve:
             return weights, np.zeros(weights.shape[:-1])
         return weights[..., 1:] - weights[..., :1], weights[..., 0]
 
-    def direction(self, margins: Array, weights: Array) -> Array:
-        """How margins (r, m) change outputs weighed by (r, t, k), to first order: (r, t, m), of length 1, or 0."""
+    def gradient(self, margins: Array, weights: Array) -> Array:
+        """Of outputs weighed by (r, t, k) in the margins (r, m): (r, t, m)."""
         weights, _ = self.of_margins(weights)
         u = self.sharpness * margins[:, None]
         if self.name == "softmax":
             p = _softmax(u)
-            found = p * (weights - (weights * p).sum(axis=-1, keepdims=True))
-        elif self.name == "logistic":
-            found = weights * np.exp(-np.abs(u) + np.abs(u).min(axis=-1, keepdims=True)) / (1 + np.exp(-np.abs(u))) ** 2
-        elif self.name == "exponential":
-            found = weights * np.exp(u - u.max(axis=-1, keepdims=True))
-        else:
-            found = np.broadcast_to(weights, np.broadcast_shapes(weights.shape, u.shape))
-        length = np.linalg.norm(found, axis=-1, keepdims=True)
-        return np.divide(found, length, out=np.zeros(found.shape), where=length > 0)
+            return np.asarray(self.sharpness * p * (weights - (weights * p).sum(axis=-1, keepdims=True)))
+        return np.asarray(self.sharpness * weights * _SLOPES[self.name](u))

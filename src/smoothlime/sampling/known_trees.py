@@ -58,9 +58,9 @@ class KnownTrees:
         return dataclasses.replace(self, problem=problem)
 
     def toward(self, target: Target, *, with_control: bool) -> TreeTarget:
-        """The trees with a target: its control is the combination of margins that moves it at x."""
+        """The trees with a target: its control is how it would change if the curve were its tangent at x."""
         factor, x = self.problem.factor, self.problem.x
-        margins = self.trees.curve.direction(self.trees.form.values(x), target.weights)
+        margins = self.trees.curve.gradient(self.trees.form.values(x), target.weights)
         slopes = None
         if with_control and factor.is_diagonal:
             slopes = self.trees.margin_slopes(x, factor, margins)
