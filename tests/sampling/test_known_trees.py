@@ -69,7 +69,7 @@ def test_auto_takes_them_and_they_agree_with_draws_that_only_ask_the_model(fitte
     model, data, _ = fitted[name], *MODELS[name][1:]
     rows, target = data.iloc[[5, 60, 100]], 1 if hasattr(model, "classes_") else None
     e = explain(model, rows, data, target=target, n_samples=4_096)
-    assert (e.method, e.design) == ("jumps", "aligned")
+    assert (e.method, e.design) == ("jumps", "sobol")
     asked = {"target": target, "n_samples": 100_000, "method": "clime", "design": "antithetic", "seed": 1}
     reference = explain(model, rows, data, **asked)
     answers = getattr(model, "predict_proba", model.predict)(rows)

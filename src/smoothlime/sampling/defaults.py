@@ -22,8 +22,9 @@ BASIS_FEATURES = 1_024
 WIDEST_BASIS = 4_096
 """Up to here it costs less than least squares, all that there is besides for predictions alone."""
 
-ALIGNED_FEATURES = {"gradients": 1_024, "values": 128, "trees": 1_024}
-"""Up to here draws are turned to where the model varies most. A pilot of values costs two points a feature or more."""
+ALIGNED_FEATURES = {"gradients": 1_024, "values": 128, "trees": 0}
+"""Up to here draws are turned to where the model varies most. A pilot of values costs two points a feature or more;
+jumps of trees reached the same error with as many draws in eight nets, and no pilot."""
 
 ALIGNED_DRAWS = {"gradients": 64, "values": 256, "trees": 64}
 """From here on they are turned: with fewer, a pilot costs more than it gains."""
@@ -36,7 +37,7 @@ UNPAIRED_FEATURES = 16
 """Up to here curves are fitted to points of one net, of which curves of even degree take up most of what is even in a
 model; with more features they do not, and pairs z, −z do."""
 
-NET_FEATURES = {"gradients": 10, "values": 16, "trees": 16}
+NET_FEATURES = {"gradients": 10, "values": 16, "trees": 64}
 """Where draws are not turned, eight scrambled nets are taken up to here, and pairs in orthonormal bases beyond: with
 more features nets gain less, and pairs have 32 groups behind their radius (`benchmarks/bench_designs.py`)."""
 
