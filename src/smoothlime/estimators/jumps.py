@@ -79,6 +79,11 @@ class Jumps(Estimator):
         """Whether it compares the model with its margin."""
         return self.control == "margin"
 
+    @property
+    def note(self) -> str:
+        """What a reader of the result should know."""
+        return "draws were answered by the trees, which were read and give the model's own outputs"
+
     def fewest(self, d: int, *, is_paired: bool) -> int:
         """Two blocks: a mean and its error."""
         return 4 if is_paired else 2
