@@ -1,14 +1,14 @@
-"""What is an exact margin worth as a control variate for probabilities of boosted classifiers? And is it honest.
+"""What is it worth that the trees behind probabilities are known? And are errors of their jumps honest.
 
 Small models of scikit-learn's own data, some rows of each, every class, narrow and wide neighbourhoods. A repeat is a
-row: equal rows with independent draws, explained with and without the control.
+row: equal rows with independent draws, explained by jumps of the trees and by differences of predictions.
 
-- gain: variance of the standardised slopes over the repeats, summed over features, without the control over with it;
+- gain: variance of the standardised slopes over the repeats, summed over features, of differences over that of jumps;
 - per feature: share of intervals that hold the slope, over all cases;
 - L2: cases in which fewer than 90% of the repeats lie within `radius` of the truth. Rows around which the model almost
-  never moves are beyond any number of draws like these, and fail without a control too.
+  never moves are beyond any number of draws like these, and fail by differences too.
 
-The truth is 200 times as many draws with another seed, for each feature with or without the control, whichever is more
+The truth is 200 times as many draws with another seed, for each feature by jumps or differences, whichever is more
 precise.
 
     python benchmarks/bench_controls.py [--quick]
@@ -68,7 +68,7 @@ def measure(name: str, n: int, rows: int, repeats: int) -> Iterable[dict[str, An
         asked = {"sigma": sl.Neighbourhood.from_data(data, sigma), "progress": False}
         for row in map(int, picked):
             answers, references = [], []
-            for method in ("differences", "auto"):
+            for method in ("differences", "jumps"):
                 x = np.repeat(data[[row]], repeats, axis=0)
                 answers.append(
                     sl.explain_outputs(model, x, method=method, n_samples=n, draws="independent", seed=SEED, **asked)
@@ -109,8 +109,8 @@ def table(records: list[dict[str, Any]]) -> str:
                 here = [each for each in records if (each["n"], each["model"], each["sigma"]) == (n, name, sigma)]
                 if here:
                     lines.append((f"{n:,}", name, f"{sigma:g}", *summary(here)))
-    head = ("n", "model", "σ", "cases", "gain: median (10% to 90%)", "per feature, plain", "control")
-    return markdown((*head, "L2 below 90%, plain", "control", "both"), lines)
+    head = ("n", "model", "σ", "cases", "gain: median (10% to 90%)", "per feature, differences", "jumps")
+    return markdown((*head, "L2 below 90%, differences", "jumps", "both"), lines)
 
 
 def summary(records: list[dict[str, Any]]) -> tuple[str, ...]:

@@ -11,15 +11,20 @@ ratio of medians. The fastest rounds are in the record too, as a program that ta
 threads and not one. Accuracy: the gradient against a sum over every leaf of the same trees, box by box, with sums that
 do not round; ‖difference‖ / ‖gradient‖, the worst row.
 
-    python benchmarks/bench_trees.py [--quick]
+With --probabilities, and nothing else then: probabilities of boosted classifiers, drawn by `jumps` to the default
+tolerance, second call, against TreeExplainer's interventional probabilities with 100 background rows, which has none
+for three classes. Then how the time goes with trees and with draws, and two threads against one.
+
+    python benchmarks/bench_trees.py [--quick] [--probabilities]
 """
 
 from __future__ import annotations
 
-from common import interleaved, machine, write_lines  # before NumPy: it sets one thread
+from common import interleaved, machine, publish, write_lines  # before NumPy: it sets one thread
 
 # isort: split
 import argparse
+import contextlib
 import math
 import os
 import statistics
@@ -34,7 +39,7 @@ import shap
 import xgboost
 from scipy.special import ndtr
 from sklearn.ensemble import RandomForestClassifier
-from tables import trees_long
+from tables import probabilities_long, trees_long
 
 import smoothlime as sl
 from smoothlime.exact.trees.format import TreeEnsemble
@@ -46,6 +51,7 @@ SEED = 0
 D = 11
 ROWS = 64
 SIGMAS = (0.1, 0.316, 1.0)
+PROBABILITY_ROWS = 32
 THREADED_ROWS, THREADED_ROUNDS = {"XGBoost": 16_384, "random forest": 1_024}, 15
 """Half a second each, and several blocks of rows for each thread."""
 BRUTE_ROWS = 8
@@ -192,6 +198,107 @@ def by_boxes(trees: TreeEnsemble, x: np.ndarray, sigma: float, weights: Any) -> 
     return np.array([math.fsum(value * slope[:, j] * others[j]) for j in range(D)])
 
 
+def boosted_classifiers(quick: bool) -> dict[str, tuple[Any, np.ndarray]]:
+    """Name of each to the fitted classifier and the rows it was fitted on."""
+    import lightgbm
+
+    share = 10 if quick else 1
+    xgb = lambda trees, depth: xgboost.XGBClassifier(
+        n_estimators=trees // share, max_depth=depth, learning_rate=0.1, n_jobs=1
+    )
+    makers: dict[str, tuple[int, int, Any]] = {
+        "XGBoost 200 × 5": (12, 2, lambda: xgb(200, 5)),
+        "XGBoost 500 × 6": (11, 2, lambda: xgb(500, 6)),
+        "LightGBM 100 × 31 leaves": (
+            30, 2, lambda: lightgbm.LGBMClassifier(n_estimators=100 // share, num_leaves=31, n_jobs=1, verbose=-1),
+        ),
+        "XGBoost, three classes × 100 × 5": (12, 3, lambda: xgb(100, 5)),
+    }  # fmt: skip
+    with contextlib.suppress(ImportError):
+        import catboost
+
+        quiet = {"verbose": False, "allow_writing_files": False, "thread_count": 1}
+        makers["CatBoost 200 × 6"] = 11, 2, lambda: catboost.CatBoostClassifier(200 // share, depth=6, **quiet)
+    found = {}
+    for name, (d, classes, make) in makers.items():
+        rng = np.random.default_rng(SEED)
+        X = rng.normal(size=(4_000, d))
+        signal = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.5 * X[:, 3] ** 2 + 0.7 * rng.normal(size=len(X))
+        y = np.digitize(signal, [0.3] if classes == 2 else [-0.3, 0.9])
+        found[name] = make().fit(X, y), X
+    return found
+
+
+def probabilities(name: str, model: Any, X: np.ndarray, quick: bool) -> list[dict[str, Any]]:
+    """Milliseconds per row to the default tolerance, at two σ, and TreeExplainer's."""
+    rows = np.random.default_rng(SEED + 1).normal(size=(PROBABILITY_ROWS, X.shape[1]))
+    jobs: dict[Any, Any] = {
+        sigma: lambda sigma=sigma: sl.explain(model, rows, sigma=sigma, target=1, progress=False)
+        for sigma in (0.3, 1.0)
+    }
+    explained = {sigma: job() for sigma, job in jobs.items()}
+    with contextlib.suppress(Exception):  # it has none for three classes, and says so in many ways
+        explainer = shap.TreeExplainer(
+            model, X[:100], model_output="probability", feature_perturbation="interventional"
+        )
+        explainer.shap_values(rows[:1], check_additivity=False)
+        jobs["shap"] = lambda: explainer.shap_values(rows, check_additivity=False)
+    with one_processor():
+        seconds = interleaved(jobs, 3 if quick else 7)
+    shap_seconds = statistics.median(seconds["shap"]) / len(rows) if "shap" in seconds else None
+    records = []
+    for sigma, e in explained.items():
+        own = statistics.median(seconds[sigma]) / len(rows)
+        records.append({
+            "what": "probability", "model": name, "features": X.shape[1], "sigma": sigma, "method": e.method,
+            "seconds_per_row": own, "shap_seconds_per_row": shap_seconds,
+            "times_shap": None if shap_seconds is None else own / shap_seconds,
+            "converged": float(e.converged.mean()), "draws": float(np.median(e.n_samples)),
+            "most_draws": int(e.n_samples.max()), "evaluations": float(e.n_evaluations.mean()), "rows": len(rows),
+        })  # fmt: skip
+    return records
+
+
+def costs(quick: bool) -> list[dict[str, Any]]:
+    """How the time of one call goes with draws and with trees, and wall time of one thread over that of two."""
+    rng = np.random.default_rng(SEED)
+    X = rng.normal(size=(4_000, D))
+    y = (np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.7 * rng.normal(size=len(X)) > 0.3).astype(int)
+    sizes = (100, 200, 400)
+    models = {
+        n: xgboost.XGBClassifier(n_estimators=n, max_depth=5, learning_rate=0.1, n_jobs=1).fit(X, y) for n in sizes
+    }
+    rows = rng.normal(size=(16, D))
+    ask = lambda trees, n: sl.explain(models[trees], rows, target=1, method="jumps", n_samples=n, progress=False)
+    jobs = {(trees, n): lambda trees=trees, n=n: ask(trees, n) for trees in sizes for n in (512, 1_024, 2_048)}
+    with one_processor():
+        seconds = interleaved(jobs, 3 if quick else 5)
+    found = [
+        {"what": "cost", "trees": trees, "draws": n, "seconds_per_row": statistics.median(each) / len(rows)}
+        for (trees, n), each in seconds.items()
+    ]
+    both = {1: lambda: one_threaded(lambda: ask(400, 2_048)), 2: lambda: ask(400, 2_048)}
+    wall = interleaved(both, 3 if quick else 9, time.perf_counter)
+    speedups = statistics.median(wall[1]) / statistics.median(wall[2]), min(wall[1]) / min(wall[2])
+    return [*found, {"what": "jump threads", "speedup": speedups[0], "speedup_of_fastest": speedups[1]}]
+
+
+@contextlib.contextmanager
+def one_processor() -> Any:
+    """Keep to one processor: as many threads as it may use is what `explain` takes."""
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+def one_threaded(job: Any) -> Any:
+    with one_processor():
+        return job()
+
+
 def first_calls() -> dict[str, float]:
     """Seconds to import numba, and of the first call: compiling, and with the compiled code found on disk."""
     with tempfile.TemporaryDirectory() as folder:
@@ -207,7 +314,16 @@ def first_calls() -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="a tenth of the trees, three rounds")
-    quick = parser.parse_args().quick
+    parser.add_argument("--probabilities", action="store_true", help="of boosted classifiers, and nothing else")
+    asked = parser.parse_args()
+    quick = asked.quick
+    if asked.probabilities:
+        facts = machine("numba", "shap", "xgboost-cpu", "lightgbm", "catboost") | {"seed": SEED}
+        drawn = [
+            each for name, about in boosted_classifiers(quick).items() for each in probabilities(name, *about, quick)
+        ]
+        publish("trees_probabilities", [*drawn, *costs(quick)], facts, probabilities_long(drawn), quick=quick)
+        return
     facts = machine("numba", "shap", "xgboost-cpu", "scikit-learn") | {"seed": SEED} | first_calls()
     records = [each for name, about in models(quick).items() for each in measure(name, *about, quick)]
     path = write_lines("trees_quick" if quick else "trees", [each | facts for each in records])

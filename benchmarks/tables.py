@@ -334,6 +334,19 @@ def trees_long(records: Sequence[Record]) -> str:
     return markdown(("model", "who", "ms per row", "× TreeExplainer"), lines)
 
 
+def probabilities_long(records: Sequence[Record]) -> str:
+    """Milliseconds per row of probabilities, draws and how many rows reached the tolerance; and TreeExplainer's."""
+    lines = [
+        (
+            each["model"], str(each["features"]), f"{each['sigma']:g}", f"{1e3 * each['seconds_per_row']:.1f}",
+            "–" if each["shap_seconds_per_row"] is None else f"{1e3 * each['shap_seconds_per_row']:.1f}",
+            f"{each['draws']:,.0f}", f"{each['converged']:.0%}",
+        )
+        for each in of(records, what="probability")
+    ]  # fmt: skip
+    return markdown(("classifier", "features", "σ", "ms per row", "shap", "draws", "converged"), lines)
+
+
 def trees_short(records: Sequence[Record]) -> str:
     """A column per σ and one for shap; what a first call takes, two threads and accuracy below."""
     timed = of(records, what="time")

@@ -9,7 +9,7 @@ array([[ 2., -1.]])
 
 from . import errors, testing
 from ._core.version import __version__
-from .estimators import CLime, Differences, Lime, SmoothGrad, Stein
+from .estimators import CLime, Differences, Jumps, Lime, SmoothGrad, Stein
 from .explain import explain, explain_outputs
 from .guarantees import Agreement, Certificate, Plan, Robustness, agreement, certify, gradient_bound, plan, robustness
 from .io import load
@@ -24,6 +24,7 @@ __all__ = [
     "Certificate",
     "Differences",
     "Explanation",
+    "Jumps",
     "Lime",
     "Model",
     "Neighbourhood",

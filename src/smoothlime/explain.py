@@ -54,11 +54,12 @@ def explain(
         One row (d,) or rows (r, d): an array, a tensor, or a data frame (pandas, polars, pyarrow), whose columns give
         the feature names. Columns that hold no numbers are fixed; a model fitted on a data frame is asked with one.
     method
-        `"exact"` (structure: linear models and trees), `"smoothgrad"` (gradients), `"clime"`, `"stein"`,
-        `"differences"`, `"lime"` (predictions only), or settings such as `CLime(ridge=0.1)`. `"auto"` is exact where
-        the model has a closed form and neither n_samples nor design is given; else it takes gradients where the model
-        has them, together with the values at the same draws, else C-LIME with curves (differences where draws are few
-        or features many); for probabilities of boosted trees differences with their exact margin as control variate.
+        `"exact"` (structure: linear models and trees), `"jumps"` (structure: trees behind a curve, or in a full Σ),
+        `"smoothgrad"` (gradients), `"clime"`, `"stein"`, `"differences"`, `"lime"` (predictions only), or settings such
+        as `CLime(ridge=0.1)`. `"auto"` is exact where the model has a closed form and neither n_samples nor design is
+        given; else it takes jumps where trees are known, as for probabilities of boosted ones; else gradients where the
+        model has them, together with the values at the same draws, else C-LIME with curves (differences where draws are
+        few or features many).
     sigma
         Standard deviation of the neighbourhood, not a variance: a number, one per feature, or a `Neighbourhood`.
     background

@@ -489,5 +489,5 @@ def test_lime_is_a_method_by_name():
     assert e.method == "lime"
     assert e.design == sl.explain(f, X, method="clime", n_samples=512).design
     np.testing.assert_array_equal(e.values, sl.explain(f, X, method=sl.Lime(), n_samples=512).values)
-    with pytest.raises(errors.InvalidArgument, match="'differences', 'lime'; got 'line'"):
+    with pytest.raises(errors.InvalidArgument, match="'differences', 'lime', 'jumps'; got 'line'"):
         sl.explain(f, X, method="line")

@@ -102,7 +102,7 @@ def test_missing_values_follow_their_direction(fitted, name):
 @pytest.mark.parametrize("name", ["boosting margin", "xgboost margin", "lightgbm margin"])
 def test_probabilities_of_boosting_are_drawn(fitted, name):
     e = sl.explain(fitted[name], CANCER.iloc[:1], background=CANCER, target="1", max_samples=512, rtol=0.9, atol=0.5)
-    assert e.method == "differences"
+    assert e.method == "jumps"
     with pytest.raises(NoClosedForm, match=r"by a curve.*output='margin'"):
         sl.explain(fitted[name], CANCER.iloc[:1], background=CANCER, target="1", method="exact")
 
@@ -110,7 +110,7 @@ def test_probabilities_of_boosting_are_drawn(fitted, name):
 def test_a_full_covariance_is_drawn(fitted):
     model, rows = fitted["xgboost"], DIABETES.iloc[:1]
     around = sl.Neighbourhood.from_data(DIABETES, 0.5, full=True)
-    assert sl.explain(model, rows, sigma=around, max_samples=512, rtol=0.9, atol=99).method == "clime"
+    assert sl.explain(model, rows, sigma=around, max_samples=512, rtol=0.9, atol=99).method == "jumps"
     with pytest.raises(NoClosedForm, match="Σ is full"):
         sl.explain(model, rows, sigma=around, method="exact")
 

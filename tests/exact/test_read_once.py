@@ -119,9 +119,9 @@ def test_the_second_call_does_not_read_again(reads, name):
 def test_probabilities_and_margins_share_what_was_read(reads, name):
     model = CLASSIFIERS[name]().fit(X, Y > 0)
     for _ in range(2):
-        assert explain(model, target=1).is_exact == (name == "forest")  # others draw, with the margin as control
+        assert explain(model, target=1).is_exact == (name == "forest")  # others draw, their trees known
         if name != "forest":
-            assert explain(model, target=1).note
+            assert explain(model, target=1).method == "jumps"
             assert explain(model, output="margin").is_exact
             with pytest.raises(NoClosedForm, match="turns the sum of its trees into its output by a curve"):
                 explain(model, target=1, method="exact")

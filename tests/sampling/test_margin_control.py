@@ -1,4 +1,4 @@
-"""Probabilities of boosted classifiers: drawn, with the exact margin as control variate."""
+"""Probabilities of boosted classifiers by differences, with the exact margin as control variate."""
 
 import copy
 import dataclasses
@@ -23,6 +23,8 @@ CANCER, SICK = load_breast_cancer(return_X_y=True, as_frame=True)
 WINE, GROWER = load_wine(return_X_y=True, as_frame=True)
 IRIS, SPECIES = load_iris(return_X_y=True)
 
+CONTROLLED = Differences(control="margin")
+
 MODELS = {
     "boosting": (lambda: GradientBoostingClassifier(n_estimators=30, random_state=0), CANCER, SICK),
     "boosting of three": (lambda: GradientBoostingClassifier(n_estimators=20, random_state=0), WINE, GROWER),
@@ -40,8 +42,9 @@ def fitted():
     return {name: make().fit(data, labels) for name, (make, data, labels) in MODELS.items()}
 
 
-def explain(model, rows, data=WINE, sigma=0.5, target=1, n_samples=1_024, **more):
-    return sl.explain(model, rows, background=data, sigma=sigma, target=target, n_samples=n_samples, **more)
+def explain(model, rows, data=WINE, sigma=0.5, target=1, n_samples=1_024, method=CONTROLLED, **more):
+    asked = {"sigma": sigma, "target": target, "n_samples": n_samples, "method": method}
+    return sl.explain(model, rows, background=data, **asked, **more)
 
 
 @pytest.mark.slow
@@ -105,14 +108,9 @@ def test_the_result_says_that_the_margin_is_one_word_away(fitted):
     assert "margin" not in str(plain) + repr(plain) + plain._repr_html_()
 
 
-def test_asked_for_by_name_it_is_the_same_as_by_default(fitted, assert_same):
-    model, rows = fitted["lightgbm"], CANCER.iloc[:3]
-    assert_same(explain(model, rows, CANCER), explain(model, rows, CANCER, method=sl.Differences(control="margin")))
-
-
 def test_targets_are_those_of_any_model(fitted):
     model, rows = fitted["lightgbm of three"], WINE.iloc[[3, 80, 150]]
-    each = sl.explain_outputs(model, rows, background=WINE, sigma=0.5, n_samples=1_024)
+    each = sl.explain_outputs(model, rows, background=WINE, sigma=0.5, n_samples=1_024, method=CONTROLLED)
     predicted = explain(model, rows, target="predicted")
     contrast = explain(model, rows, target={"0": 2, "2": -1})
     for row, name in enumerate(predicted.row_outputs):
@@ -123,7 +121,8 @@ def test_targets_are_those_of_any_model(fitted):
 
 
 def test_the_two_classes_of_a_binary_model_mirror_each_other(fitted):
-    each = sl.explain_outputs(fitted["xgboost"], CANCER.iloc[:5], background=CANCER, sigma=0.5, n_samples=1_024)
+    asked = {"background": CANCER, "sigma": 0.5, "n_samples": 1_024, "method": CONTROLLED}
+    each = sl.explain_outputs(fitted["xgboost"], CANCER.iloc[:5], **asked)
     total = each["0"] + each["1"]
     np.testing.assert_allclose(total.values * total.std, 0, atol=1e-13)
     np.testing.assert_allclose(total.standard_error * total.std, 0, atol=1e-13)
@@ -148,7 +147,7 @@ def test_batches_panels_and_company_change_rounding_only(fitted, draws, monkeypa
 def test_rows_stop_earlier(fitted):
     model, rows = fitted["lightgbm"], CANCER.iloc[[20, 40, 60]]
     question = {"background": CANCER, "target": 1, "rtol": 0.1, "sigma": 1.0}
-    e = sl.explain(model, rows, **question)
+    e = sl.explain(model, rows, method=CONTROLLED, **question)
     plain = sl.explain(model, rows, method="differences", **question)
     assert e.converged.all()
     assert (e.n_samples <= plain.n_samples).all()
@@ -188,7 +187,7 @@ def test_frames_and_arrays_give_the_same(fitted):
 
 def test_a_path_over_sigma_has_the_numbers_of_explain(fitted):
     model, row = fitted["lightgbm of three"], WINE.iloc[[80]]
-    path = sl.sigma_path(model, row, [0.2, 1.0], background=WINE, target=1, n_samples=1_024)
+    path = sl.sigma_path(model, row, [0.2, 1.0], background=WINE, target=1, n_samples=1_024, method=CONTROLLED)
     for sigma, e in zip((0.2, 1.0), path.explanations, strict=True):
         np.testing.assert_allclose(e.values, explain(model, row, sigma=sigma).values, rtol=1e-12)
         assert e.note
@@ -200,7 +199,7 @@ def test_fixed_features_may_be_missing_and_others_not(fitted):
     with pytest.raises(InvalidArgument, match="got nan at row 0"):
         explain(model, rows, CANCER)
     around = sl.Neighbourhood.from_data(CANCER, 0.5, fixed=["mean area"])
-    e = sl.explain(model, rows, sigma=around, target=1, n_samples=1_024)
+    e = sl.explain(model, rows, sigma=around, target=1, n_samples=1_024, method=CONTROLLED)
     plain = sl.explain(model, rows, sigma=around, target=1, n_samples=1_024, method="differences")
     assert e.note
     assert np.isnan(e.values[:, 3]).all()
@@ -212,7 +211,7 @@ def test_many_classes_share_one_combination_of_margins():
     model = HistGradientBoostingClassifier(max_iter=15, max_leaf_nodes=8).fit(digits, labels)
     rows = digits[[3, 10, 40]]
     question = {"sigma": 4.0, "target": "predicted", "n_samples": 2_048}
-    e = sl.explain(model, rows, **question)
+    e = sl.explain(model, rows, method=CONTROLLED, **question)
     plain = sl.explain(model, rows, method="differences", **question)
     assert e.note
     assert np.sqrt((((e.values - plain.values) / plain.standard_error) ** 2).mean()) < 1.5
@@ -221,7 +220,7 @@ def test_many_classes_share_one_combination_of_margins():
 
 def test_a_row_around_which_nothing_moves_has_no_slope():
     model = GradientBoostingClassifier(n_estimators=30, random_state=0).fit(IRIS, SPECIES)
-    e = sl.explain(model, IRIS[:1], sigma=0.01, target=1, n_samples=512)
+    e = sl.explain(model, IRIS[:1], sigma=0.01, target=1, n_samples=512, method=CONTROLLED)
     np.testing.assert_array_equal(e.values, 0)
     np.testing.assert_array_equal(e.standard_error, 0)
 
@@ -240,16 +239,13 @@ def test_every_evaluation_is_counted(fitted, monkeypatch):
 # ---- where there is none
 
 
-def test_other_links_fall_back_to_plain_draws():
+def test_other_links_are_refused():
     model = GradientBoostingClassifier(n_estimators=20, loss="exponential").fit(CANCER, SICK)  # p = σ(2·margin)
-    e = explain(model, CANCER.iloc[:1], CANCER)
-    assert e.method == "clime"
-    assert e.note == ""
     with pytest.raises(NoClosedForm, match="its probabilities are no logistic curve or softmax of its margins"):
-        explain(model, CANCER.iloc[:1], CANCER, method=sl.Differences(control="margin"))
+        explain(model, CANCER.iloc[:1], CANCER, method=CONTROLLED)
 
 
-def test_a_margin_that_is_not_what_was_read_falls_back(fitted, monkeypatch):
+def test_a_margin_that_is_not_what_was_read_is_refused(fitted, monkeypatch):
     prove = Access.prove
 
     def misread(access):
@@ -258,35 +254,30 @@ def test_a_margin_that_is_not_what_was_read_falls_back(fitted, monkeypatch):
 
     monkeypatch.setattr(Access, "prove", misread)
     model = copy.deepcopy(fitted["lightgbm"])  # nothing is kept of it
-    assert explain(model, CANCER.iloc[:1], CANCER).note == ""
     with pytest.raises(NoClosedForm, match="the trees that were read do not reproduce its margin"):
-        explain(model, CANCER.iloc[:1], CANCER, method=sl.Differences(control="margin"))
+        explain(model, CANCER.iloc[:1], CANCER, method=CONTROLLED)
 
 
-def test_a_margin_that_is_rounded_away_falls_back():
+def test_a_margin_that_is_rounded_away_is_refused():
     model = xgboost.XGBClassifier(base_score=0.9, learning_rate=1e-7, n_estimators=4, n_jobs=1).fit(CANCER, SICK)
-    assert explain(model, CANCER.iloc[:1], CANCER).note == ""
     with pytest.raises(NoClosedForm, match=r"it rounds its margin, and loses \d+% of how that varies around the rows"):
-        explain(model, CANCER.iloc[:1], CANCER, method=sl.Differences(control="margin"))
+        explain(model, CANCER.iloc[:1], CANCER, method=CONTROLLED)
 
 
 def test_a_model_that_stops_early_has_no_control():
     model = lightgbm.LGBMClassifier(n_estimators=20, verbose=-1, n_jobs=1, pred_early_stop=True).fit(CANCER, SICK)
-    assert explain(model, CANCER.iloc[:1], CANCER).note == ""
     with pytest.raises(NoClosedForm, match=r"control='margin' needs.*has pred_early_stop among its parameters"):
-        explain(model, CANCER.iloc[:1], CANCER, method=sl.Differences(control="margin"))
+        explain(model, CANCER.iloc[:1], CANCER, method=CONTROLLED)
 
 
-def test_a_full_covariance_and_missing_numba_fall_back(fitted, hide):
+def test_a_full_covariance_and_missing_numba_are_refused(fitted, hide):
     around = sl.Neighbourhood.from_data(CANCER, 0.5, full=True)
     asked = {"sigma": around, "target": 1, "n_samples": 256}
-    assert sl.explain(fitted["lightgbm"], CANCER.iloc[:1], **asked).note == ""
     with pytest.raises(NoClosedForm, match=r"control='margin' needs a boosted classifier.*Σ is full"):
-        sl.explain(fitted["lightgbm"], CANCER.iloc[:1], method=sl.Differences(control="margin"), **asked)
+        sl.explain(fitted["lightgbm"], CANCER.iloc[:1], method=CONTROLLED, **asked)
     hide("numba")
-    assert explain(fitted["lightgbm"], CANCER.iloc[:1], CANCER).note == ""
     with pytest.raises(NoClosedForm, match="numba is needed"):
-        explain(fitted["lightgbm"], CANCER.iloc[:1], CANCER, method=sl.Differences(control="margin"))
+        explain(fitted["lightgbm"], CANCER.iloc[:1], CANCER, method=CONTROLLED)
 
 
 def test_models_without_a_margin_behind_them_are_refused_by_name(fitted):

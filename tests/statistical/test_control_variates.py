@@ -18,6 +18,7 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 import smoothlime as sl
 
 REPEATS = 1_000
+CONTROLLED = sl.Differences(control="margin")
 CANCER, SICK = load_breast_cancer(return_X_y=True)
 WINE, GROWER = load_wine(return_X_y=True)
 
@@ -107,7 +108,7 @@ def by_brute_force(known, pairs=4_000_000):
 def repeated(request):
     """A case, repeats with and without the control, the true slopes, and their standard errors."""
     known = case(request.param)
-    e, plain = (known.explain(REPEATS, method=method, n_samples=1_024) for method in ("auto", "differences"))
+    e, plain = (known.explain(REPEATS, method=method, n_samples=1_024) for method in (CONTROLLED, "differences"))
     truth, error = (by_cells(known), 0.0) if "few features" in request.param else by_brute_force(known)
     assert e.note
     assert not plain.note
@@ -154,7 +155,7 @@ def test_the_control_halves_the_variance_and_errors_know_it(repeated):
 @pytest.mark.parametrize("name", ["three classes", "three classes, few features"])
 def test_rows_that_stop_keep_their_promise(name):
     known, repeats = case(name), REPEATS // 4
-    e, plain = (known.explain(repeats, method=method, rtol=0.2) for method in ("auto", "differences"))
+    e, plain = (known.explain(repeats, method=method, rtol=0.2) for method in (CONTROLLED, "differences"))
     truth = by_cells(known) if "few features" in name else by_brute_force(known, 1_000_000)[0]
     size, away = np.linalg.norm(truth * known.std), known.away(e, truth)
     by_chance = 3 * np.sqrt(0.05 * 0.95 / repeats)
@@ -174,7 +175,7 @@ def test_a_row_whose_draws_miss_a_rare_jump_claims_no_more_than_plain_draws_do()
     flowers, species = load_iris(return_X_y=True)
     model = xgboost.XGBClassifier(n_estimators=40, max_depth=4, n_jobs=1).fit(flowers, species)
     known = Case(model, flowers, 81, 0.1, (0, 1, 2, 3), target=0)
-    e, plain = (known.explain(300, method=method, n_samples=1_024) for method in ("auto", "differences"))
+    e, plain = (known.explain(300, method=method, n_samples=1_024) for method in (CONTROLLED, "differences"))
     assert e.note
     truth = by_cells(known)
     near = [(known.away(each, truth) <= each.radius).mean() for each in (e, plain)]

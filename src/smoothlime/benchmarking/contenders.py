@@ -15,14 +15,16 @@ from ..sampling import defaults as choices
 CONTENDERS = ("smoothgrad", "both", "clime", "curves", "differences", "controlled")
 """Methods that are tried unless others are named: `stein` needs more draws for the same, `lime` may mean another."""
 
-METHODS: dict[str, Estimator] = {name: make() for name, make in choices.METHODS.items()} | {
+_DRAWING: dict[str, Estimator] = {name: make() for name, make in choices.METHODS.items()}
+
+METHODS: dict[str, Estimator] = {name: method for name, method in _DRAWING.items() if method.needs != "trees"} | {
     "both": SmoothGrad(control="values"),
     "curves": CLime(curves=True),
     "controlled": Differences(control="margin"),
 }
 """By name, with those that `explain` takes by itself: `both` is SmoothGrad combined with the values at the same draws,
 `curves` C-LIME with curves besides the line, `controlled` differences with the exact margin of a boosted classifier as
-control variate."""
+control variate. What asks the model for nothing, such as jumps, has no place where evaluations are compared."""
 
 Pair = tuple[str, str]
 """A method and a design."""

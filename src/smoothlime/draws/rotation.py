@@ -71,9 +71,10 @@ def filled_up(directions: Array, spare: Array) -> Array:
 def pilot_count(needs: str, d: int, n: int | None) -> int:
     """Draws of the pilot for n draws, or for as many as it takes.
 
-    Asking for values costs d + 1 points each, of which about an eighth of the draws are spent, within limits.
+    Jumps of trees are gradients, too. Asking for values costs d + 1 points each, of which about an eighth of the draws
+    are spent, within limits.
     """
-    if needs == "gradients":
+    if needs != "values":
         return PILOTS[n is None or n >= 128]
     few, middle, many = VALUE_PILOTS
     if n is None:
@@ -82,8 +83,8 @@ def pilot_count(needs: str, d: int, n: int | None) -> int:
 
 
 def pilot_size(needs: str, d: int, n: int | None) -> int:
-    """Points that the pilot evaluates around a row."""
-    return pilot_count(needs, d, n) * (1 if needs == "gradients" else d + 1)
+    """Points around a row that the pilot asks the model for."""
+    return pilot_count(needs, d, n) * {"gradients": 1, "values": d + 1, "trees": 0}[needs]
 
 
 def with_steps(z: Array) -> Array:

@@ -2,12 +2,14 @@
 
 from .clime import CLime
 from .differences import Differences
+from .jumps import Jumps
 from .lime import Lime
-from .protocol import Batch, ControlBatch, Estimate, Estimator, GroupedDraws
+from .protocol import AxisJumps, Batch, ControlBatch, Estimate, Estimator, GroupedDraws
 from .smoothgrad import SmoothGrad
 from .stein import Stein
 
 __all__ = [
+    "AxisJumps",
     "Batch",
     "CLime",
     "ControlBatch",
@@ -15,6 +17,7 @@ __all__ = [
     "Estimate",
     "Estimator",
     "GroupedDraws",
+    "Jumps",
     "Lime",
     "SmoothGrad",
     "Stein",

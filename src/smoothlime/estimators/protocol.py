@@ -131,13 +131,26 @@ class Batch:
     """Whatever an estimator with a `sample` of its own adds up"""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class AxisJumps:
+    """Jumps of known trees along every axis through each draw, by their densities: their means are slopes."""
+
+    slopes: Array
+    """(r, g, b, d) per unit of each perturbed feature"""
+    controls: Array | None
+    """(r, g, b, d) those of a margin, less their known mean; None where nobody asks for them, or knows it"""
+
+
 class ModelAtDraws(Protocol):
     """The model around some rows, at the points that draws lead to; asked only for what is wanted of it."""
 
     draws: GroupedDraws
     """Of rows × targets"""
-    points: Points
-    """(r, g·b, d)"""
+
+    @property
+    def points(self) -> Points:
+        """(r, g·b, d)."""
+        ...
 
     def values(self) -> Batch:
         """What is explained, at every point, with its controls where there are any."""
@@ -145,6 +158,10 @@ class ModelAtDraws(Protocol):
 
     def gradients(self) -> Batch:
         """The same with the gradients of what is explained."""
+        ...
+
+    def jumps(self) -> Batch:
+        """What is explained, with samples that are `AxisJumps`; only of models whose trees are known."""
         ...
 
     def values_at(self, points: Points) -> Array:
@@ -260,8 +277,8 @@ class Estimator(ABC):
 
     __slots__ = ()
 
-    needs: ClassVar[Literal["values", "gradients"]]
-    """What the model must be able to give"""
+    needs: ClassVar[Literal["values", "gradients", "trees"]]
+    """What the model must be able to give, or be made of"""
     designs: ClassVar[tuple[str, ...]]
     """Designs it can use"""
     evaluations_per_draw: ClassVar[int] = 1
@@ -331,7 +348,8 @@ class Estimator(ABC):
 
     def sample(self, model: ModelAtDraws) -> Batch:
         """Ask the model for what is added up."""
-        return model.gradients() if self.needs == "gradients" else model.values()
+        ways = {"values": model.values, "gradients": model.gradients, "trees": model.jumps}
+        return ways[self.needs]()
 
     @abstractmethod
     def update(self, state: Any, rows: Rows, groups: slice, batch: Batch) -> None:

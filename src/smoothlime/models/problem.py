@@ -51,9 +51,10 @@ class Problem:
         factor = neighbourhood.factor(self.rows.shape[1], self.feature_names)
         return dataclasses.replace(self, neighbourhood=neighbourhood, factor=factor)
 
-    def check_rows(self) -> None:
+    def check_rows(self, *, takes_gaps: bool = False) -> None:
         """Refuse gaps in what is perturbed, and steps too small for the model's numbers; warn of moved categories."""
-        check_finite(self.x, self.factor.free, self.feature_names)
+        if not takes_gaps:
+            check_finite(self.x, self.factor.free, self.feature_names)
         model = self.model.model if isinstance(self.model, TableModel) else self.model
         _warn_of_categories(model, self.factor, self.feature_names)
         _check_spacing(self)
@@ -135,6 +136,7 @@ def _check_spacing(problem: Problem) -> None:
     model, factor, names = problem.model, problem.factor, problem.feature_names
     epsilon = model_epsilon(model)
     x = problem.x if len(factor.free) == problem.x.shape[1] else problem.x[:, factor.free]
+    x = np.nan_to_num(x) if np.isnan(x).any() else x  # gaps are not perturbed
     if np.max(epsilon) * max(x.max(), -x.min()) <= BLURRED * factor.std.min():  # fine everywhere, seen by one number
         return
     _, exponent = np.frexp(np.abs(x).max(axis=0))

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from .._core.validate import check_choice
 from ..draws.designs import DESIGNS, SOBOL_FEATURES
 from ..errors import InvalidArgument, WrongType
-from ..estimators import CLime, Differences, Estimator, Lime, SmoothGrad, Stein
+from ..estimators import CLime, Differences, Estimator, Jumps, Lime, SmoothGrad, Stein
 from ..estimators.certified import with_bound
 from ..estimators.hermite import MANY_DRAWS
 from ..uncertainty.stopping import FIRST_LOOK
 
 METHODS: dict[str, Callable[[], Estimator]] = {
-    method.name: method for method in (SmoothGrad, CLime, Stein, Differences, Lime)
+    method.name: method for method in (SmoothGrad, CLime, Stein, Differences, Lime, Jumps)
 }
 
 BASIS_FEATURES = 1_024
@@ -22,10 +22,11 @@ BASIS_FEATURES = 1_024
 WIDEST_BASIS = 4_096
 """Up to here it costs less than least squares, all that there is besides for predictions alone."""
 
-ALIGNED_FEATURES = {"gradients": 1_024, "values": 128}
-"""Up to here draws are turned to where the model varies most. A pilot of values costs two points a feature or more."""
+ALIGNED_FEATURES = {"gradients": 1_024, "values": 128, "trees": 0}
+"""Up to here draws are turned to where the model varies most. A pilot of values costs two points a feature or more;
+jumps of trees reached the same error with as many draws in eight nets, and no pilot."""
 
-ALIGNED_DRAWS = {"gradients": 64, "values": 256}
+ALIGNED_DRAWS = {"gradients": 64, "values": 256, "trees": 64}
 """From here on they are turned: with fewer, a pilot costs more than it gains."""
 
 ALIGNED_SHARE = 12
@@ -36,7 +37,7 @@ UNPAIRED_FEATURES = 16
 """Up to here curves are fitted to points of one net, of which curves of even degree take up most of what is even in a
 model; with more features they do not, and pairs z, −z do."""
 
-NET_FEATURES = {"gradients": 10, "values": 16}
+NET_FEATURES = {"gradients": 10, "values": 16, "trees": 64}
 """Where draws are not turned, eight scrambled nets are taken up to here, and pairs in orthonormal bases beyond: with
 more features nets gain less, and pairs have 32 groups behind their radius (`benchmarks/bench_designs.py`)."""
 

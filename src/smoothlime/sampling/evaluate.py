@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from .._core.types import Array, Indices, Points
-from ..estimators import Batch, GroupedDraws
+from ..estimators import AxisJumps, Batch, GroupedDraws
 from ..models import Target
 from ..models.evaluation import Where
 from ..models.links import probabilities
 from ..result.explanation import around
+from .known_trees import TreeTarget
 from .margin_control import Controls
 from .plan import Plan
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Objective:
-    """What is wanted of the model's answers at every draw: weights (r, t, k) on outputs, and perhaps controls."""
+    """What is wanted of the model at every draw: weights (r, t, k) on outputs, and perhaps controls, or its trees."""
 
     weights: Array
     t: int
@@ -27,12 +29,15 @@ class Objective:
     controls: Controls | None
     controls_count: int
     """Of each row and target"""
+    trees: TreeTarget | None = None
 
     @classmethod
     def of(cls, plan: Plan, target: Target) -> Objective:
         """The scalars to explain, and the controls that go with them."""
         controls = None if plan.control is None else plan.control.controls(target)
-        return cls(target.weights, target.weights.shape[1], controls, 0 if controls is None else controls.count)
+        trees = None if plan.trees is None else plan.trees.toward(target, with_control=plan.method.wants_control)
+        count = 0 if controls is None else controls.count
+        return cls(target.weights, target.weights.shape[1], controls, count, trees)
 
 
 class RowsAtDraws:
@@ -40,9 +45,14 @@ class RowsAtDraws:
 
     def __init__(self, plan: Plan, objective: Objective, rows: Indices, draws: GroupedDraws, steps: Points) -> None:
         self._plan, self._rows, self._drawn = plan, rows, draws
-        self._weights, self._controls = objective.weights[rows], objective.controls
+        self._weights, self._controls, self._trees = objective.weights[rows], objective.controls, objective.trees
+        self._steps = steps
         self.draws = _repeated(draws, objective.t)
-        self.points = around(plan.rows[rows], plan.factor.free, steps, plan.dtype)
+
+    @cached_property
+    def points(self) -> Points:
+        """(r, g·b, d); made where somebody asks."""
+        return around(self._plan.rows[self._rows], self._plan.factor.free, self._steps, self._plan.dtype)
 
     def values(self) -> Batch:
         """What is explained, at every point, with its controls where there are any."""
@@ -66,6 +76,15 @@ class RowsAtDraws:
             gradients[i] = found.reshape(r, 1, g, b, -1)
         stacked = gradients[0] if t == 1 else np.concatenate(gradients, axis=1)
         return Batch(self.draws, scalars.reshape(r * t, g, b), stacked.reshape(r * t, g, b, -1))
+
+    def jumps(self) -> Batch:
+        """What is explained, and its jumps along every axis, as the trees have it."""
+        assert self._trees is not None
+        values, found = self._trees.at(self._rows, self._steps)
+        shape = -1, *self.draws.z.shape[1:3]
+        controls = None if found.controls is None else found.controls.reshape(*shape, self._plan.d)
+        jumps = AxisJumps(found.slopes.reshape(*shape, self._plan.d), controls)
+        return Batch(self.draws, values.reshape(shape), samples=jumps)
 
     def values_at(self, points: Points) -> Array:
         """What is explained, (r·t, g, b), at other points (r, g·b, d): one for each draw."""

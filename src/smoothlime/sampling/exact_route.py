@@ -13,6 +13,7 @@ from .._core.validate import check_finite
 from .._core.version import versions
 from ..errors import InvalidArgument, ModelError, NoClosedForm
 from ..exact import ClosedForm, Exact, Smoothed, find_closed_form
+from ..exact.bent_trees import BentTrees
 from ..models import Evaluation, Target, resolve_target
 from ..models.evaluation import Where, automatic_batch_size
 from ..models.problem import Problem
@@ -152,7 +153,7 @@ def place(r: int) -> Where:
     return lambda i: f"row {i}" if i < r else "a point near the rows"
 
 
-def compare(form: ClosedForm, x: Array, answers: Array, r: int) -> tuple[float, float]:
+def compare(form: ClosedForm | BentTrees, x: Array, answers: Array, r: int) -> tuple[float, float]:
     """How far what was read is off the model's answers at r rows and at `probes`, and how much of it these do not show.
 
     The first is the largest difference, relative to the size of outputs. The second is relative to how answers vary

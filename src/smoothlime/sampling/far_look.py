@@ -191,7 +191,7 @@ class FarLook:
 
         standardised = change[1] + np.linalg.norm(moved * factor.std, axis=2)[..., None]
         bound = standardised * np.minimum(now.share, SIDES * ndtr(-begins))
-        if self._plan.method.needs == "values":  # more than a change of slope explains is a jump, which gradients miss
+        if self._plan.method.needs != "gradients":  # more than a change of slope explains is a jump, which gradients miss
             bound = np.maximum(bound, now.share * self._stretch * (left - along))
         return np.where(self._is_dated[rows], bound, np.nan)
 

@@ -9,12 +9,11 @@ import numpy as np
 
 from .._core.types import Array, Indices
 from ..errors import NoClosedForm
-from ..estimators import ControlBatch, Differences, Estimator, GroupedDraws
+from ..estimators import ControlBatch, Estimator, GroupedDraws
 from ..exact.margins import Margins, find_margins
 from ..models import Evaluation, Target
 from ..models.links import cotangent, probabilities
 from ..models.problem import Problem
-from .defaults import BASIS_FEATURES
 from .exact_route import AGREES, ROUNDED, compare, place, probes
 
 MOST_MARGINS = 5
@@ -81,24 +80,15 @@ class MarginControl:
         return Controls(weights, slopes, np.ptp(target.weights, axis=2) / 2)
 
 
-def settle_control(
-    method: Estimator, problem: Problem, batch_size: int, *, is_chosen: bool
-) -> tuple[Estimator, MarginControl | None]:
-    """The method, or differences with a control where it was chosen by itself and the model has margins.
-
-    Where a control was asked for by name, an error says why there is none.
-    """
-    is_asked_for = method.wants_control
-    could_have = is_chosen and method.needs == "values" and len(problem.factor.free) <= BASIS_FEATURES
-    if not (is_asked_for or could_have):
-        return method, None
+def find_control(method: Estimator, problem: Problem, batch_size: int) -> MarginControl | None:
+    """The margins, where the method compares values with them; an error says why there are none."""
+    if not method.wants_control or method.needs != "values":
+        return None
     found, why_not = _find(problem, batch_size)
-    if found is not None:
-        return Differences(control="margin"), found
-    if is_asked_for:
+    if found is None:
         msg = f"control='margin' needs a boosted classifier with a closed form: {why_not}. Use control='none'"
         raise NoClosedForm(msg)
-    return method, None
+    return found
 
 
 def _find(problem: Problem, batch_size: int) -> tuple[MarginControl | None, str]:

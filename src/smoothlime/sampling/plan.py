@@ -17,7 +17,7 @@ from ..draws.keys import spare_draws
 from ..draws.long_draws import SHARE
 from ..draws.rotation import pilot_size
 from ..errors import InvalidArgument, NoGradients, TooFewDraws
-from ..estimators import Estimator
+from ..estimators import Estimator, Jumps
 from ..estimators.protocol import Setup
 from ..models import Evaluation, Target, model_dtype, model_epsilon, resolve_target
 from ..models.evaluation import AtRows, automatic_batch_size
@@ -26,7 +26,8 @@ from ..models.targets import check_target, implied_range, is_narrow, output_name
 from ..space.neighbourhood import Factor
 from ..uncertainty.stopping import AUTOMATIC_FLOOR, FIRST_LOOK, Stopping, plan_looks
 from .defaults import certify_method, choose_design, choose_method
-from .margin_control import MarginControl, settle_control
+from .known_trees import KnownTrees, settle_trees
+from .margin_control import MarginControl, find_control
 from .options import Options
 
 COARSEST_CERTIFIED = 2.0**-23
@@ -48,6 +49,8 @@ class Plan:
     at_rows: AtRows
     control: MarginControl | None = None
     """Set where `evaluation` asks for margins, and what is explained are probabilities"""
+    trees: KnownTrees | None = None
+    """Set where the method needs trees, and asks the model for nothing"""
     rows: Array = field(init=False)
     """(r, d) what is perturbed"""
     factor: Factor = field(init=False)
@@ -73,13 +76,14 @@ class Plan:
     def within(self, problem: Problem) -> Plan:
         """The same choices, the same draws and the same f(x), in the neighbourhood of another problem."""
         control = None if self.control is None else self.control.around(problem)
-        return dataclasses.replace(self, problem=problem, control=control)
+        trees = None if self.trees is None else self.trees.around(problem)
+        return dataclasses.replace(self, problem=problem, control=control, trees=trees)
 
     @property
     def asked(self) -> Indices:
-        """(r,) model rows asked for each row besides draws: f(x), a pilot, and what a control needed."""
-        control = 0 if self.control is None else self.control.evaluations
-        return self.at_rows.evaluations + self.pilot + control
+        """(r,) model rows asked for each row besides draws: f(x), a pilot, and what a control or trees needed."""
+        known = self.control or self.trees
+        return self.at_rows.evaluations + self.pilot + (0 if known is None else known.evaluations)
 
     @property
     def predictions(self) -> Array:
@@ -143,7 +147,6 @@ def resolve(
     may_rotate: bool = True,
 ) -> Plan:
     """Settle every choice, and ask the model for f(x)."""
-    problem.check_rows()
     adapted, d = problem.model, len(problem.factor.free)
     known = implied_range(adapted, target) if options.output_range is None else options.output_range
     estimator = _choose(problem, options, method, target, design, known, may_rotate=may_rotate)
@@ -153,8 +156,10 @@ def resolve(
     else:
         # points that are made on the host stay there, in its cache, whatever the device would like
         size = automatic_batch_size(problem.rows.shape[1], dtype, adapted if estimator.only_sums else None)
-    is_chosen = not options.is_certified and method == design == "auto"
-    estimator, control = settle_control(estimator, problem, size, is_chosen=is_chosen)
+    is_chosen = not options.is_certified and method == "auto" and design in ("auto", *Jumps.designs)
+    estimator, trees = settle_trees(estimator, problem, size, is_chosen=is_chosen)
+    problem.check_rows(takes_gaps=trees is not None)
+    control = find_control(estimator, problem, size)
     chosen, looks = _budget(estimator, design, d, options.n_samples, options.max_samples, may_rotate=may_rotate)
     evaluation = Evaluation(adapted if control is None else control.margins.model, size)
     return Plan(
@@ -175,6 +180,7 @@ def resolve(
         dtype=dtype.name,
         at_rows=evaluation.ask_at_rows(problem.rows.astype(dtype), _probe_points(problem, dtype, options.seed)),
         control=control,
+        trees=trees,
     )
 
 

@@ -97,22 +97,23 @@ def begin(plan: Plan, objective: Objective, rows: Indices) -> tuple[Sampler, Arr
 def _pilot(plan: Plan, objective: Objective, rows: Indices) -> tuple[Array, Array]:
     """Directions (r, k, f) that the model varies along most around each row, and slopes (r, t, f), both per draw."""
     d, t = plan.d, objective.t
-    has_gradients = plan.method.needs == "gradients"
+    asks_values = plan.method.needs == "values"
     count = pilot_count(plan.method.needs, d, plan.budget)
     found, slopes = [], []
-    block = max(1, plan.evaluation.batch_size // plan.pilot)
+    block = max(1, plan.evaluation.batch_size // max(count, plan.pilot))
     for start in range(0, len(rows), block):
         part = rows[start : start + block]
         z = np.stack([pilot_draws(count, d, plan.seed, key) for key in plan.keys(part)])
-        if not has_gradients:
+        if asks_values:
             z = np.stack([with_steps(each) for each in z])
         draws = GroupedDraws(z[:, None], is_shared=plan.is_shared)
         model = RowsAtDraws(plan, objective, part, draws, plan.steps(z))
-        if has_gradients:
-            per_draw = plan.factor.whiten(model.gradients().gradients.astype(np.float64))
-            gradients = per_draw.reshape(len(part), t, count, d)
-        else:
+        if asks_values:
             gradients = quotients(model.values().values.reshape(len(part), t, -1), d)
+        else:
+            batch = plan.method.sample(model)
+            found_there = batch.gradients if batch.samples is None else batch.samples.slopes
+            gradients = plan.factor.whiten(found_there.astype(np.float64)).reshape(len(part), t, count, d)
         slopes.append(gradients.mean(axis=2))
         # targets share their draws: each has the same say in where these are rotated
         size = np.linalg.norm(gradients, axis=(2, 3), keepdims=True)

@@ -11,7 +11,7 @@ import contextlib
 import dataclasses
 import weakref
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from ...errors import NoClosedForm
 from ...space.neighbourhood import Factor
 from ..closed_form import Smoothed
 from .format import TreeEnsemble
+from .jumps import JumpPlan, plan_jumps
 from .plan import make_plan
 from .read.recognise import recognise
 from .smoothing import smooth
@@ -39,6 +40,11 @@ class TreesForm:
         self.categorical_features = trees.categorical_features
         self._plan = make_plan(trees)
         self._largest, self.spread = _extent(trees)
+
+    @cached_property
+    def jump_plan(self) -> JumpPlan:
+        """What finding their jumps needs; made when first asked for."""
+        return plan_jumps(self.trees)
 
     def size(self, x: Array) -> float:
         """Sum of the largest leaves: XGBoost adds up in float32, and its errors go by the terms."""

@@ -20,6 +20,7 @@ interpreter's lock, and numba's parallel loops would add a thread pool that othe
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -92,16 +93,7 @@ def smooth(
         some = np.zeros((0, 0)) if mixed is None else mixed[part]
         smooth_rows(rows[part], inverse, some, *arrays, _bell(), values[part], gradients[part], lost[part])
 
-    starts = range(0, len(rows) if trees.n_trees else 0, BLOCK)
-    most = min(len(starts), threads if threads is not None else _processors())
-    if most > 1:
-        from concurrent.futures import ThreadPoolExecutor
-
-        with ThreadPoolExecutor(most) as pool:
-            list(pool.map(work, starts))
-    else:
-        for start in starts:
-            work(start)
+    share(work, range(0, len(rows) if trees.n_trees else 0, BLOCK), threads)
     return _finished(trees, plan, mixed, values, gradients, lost, inverse)
 
 
@@ -160,5 +152,19 @@ def _bell() -> Any:
     return bell_table()
 
 
-def _processors() -> int:
+def share(work: Callable[[Any], None], tasks: Sequence[Any], threads: int | None) -> None:
+    """Do all tasks, by so many threads at once; None for as many as there are processors."""
+    most = min(len(tasks), threads if threads is not None else processors())
+    if most > 1:
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(most) as pool:
+            list(pool.map(work, tasks))
+    else:
+        for task in tasks:
+            work(task)
+
+
+def processors() -> int:
+    """How many this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

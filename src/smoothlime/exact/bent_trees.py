@@ -1,0 +1,121 @@
+"""Trees behind a curve: probabilities of boosted classifiers, means of Poisson regression, shares of votes.
+
+They have no closed form, or none where Σ is full, but their structure says how they jump: see `trees/jumps.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._core.types import Array
+from ..errors import MissingExtra, NoClosedForm
+from ..models import Model
+from ..models.on_tables import TableModel
+from ..space.neighbourhood import Factor
+from .curves import Curve
+from .trees.form import TreesForm, read_ensemble
+from .trees.jumps import Jumps, find_jumps
+
+WELL_MEASURED = 1e-3
+"""Probabilities less than this from 0 or 1 do not say how sharp a logistic curve is."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BentTrees:
+    """A model whose outputs are a known curve of sums of trees."""
+
+    form: TreesForm
+    curve: Curve
+
+    def has_closed_form(self, factor: Factor) -> bool:
+        """Whether nothing needs to be drawn."""
+        return factor.is_diagonal and self.curve.name == "identity"
+
+    def size(self, x: Array) -> float:
+        """Least size that outputs are compared at: digits that a margin loses may move them by as much."""
+        margins = self.form.size(x)
+        if self.curve.name == "identity":
+            return margins
+        steepest = self.curve.outputs(self.form.values(x)).max() if self.curve.name == "exponential" else 0.25
+        return float(max(1.0, self.curve.sharpness * margins * steepest))
+
+    @property
+    def spread(self) -> Array:
+        """(1,) or (k,) how much outputs can vary at all."""
+        if self.curve.name == "identity":
+            return self.form.spread
+        return np.ones(1) if self.curve.name != "exponential" else np.full(1, np.inf)
+
+    def values(self, x: Array) -> Array:
+        """Outputs (r, k)."""
+        return self.curve.outputs(self.form.values(x))
+
+    def margin_slopes(self, x: Array, factor: Factor, weights: Array) -> Array:
+        """Exact smoothed slopes (r, t, f) of margins weighed by (r, t, m), for diagonal Σ."""
+        targets = [np.ascontiguousarray(weights[:, i]) for i in range(weights.shape[1])]
+        return np.stack([self.form.smooth(x, factor, each).slopes for each in targets], axis=1)
+
+    def jumps(self, x: Array, steps: Array, factor: Factor, weights: Array, controls: Array) -> Jumps:
+        """Jumps of outputs and of margins around rows x (r, d), along every axis through x + steps (1 or r, n, f)."""
+        return find_jumps(self.form.trees, self.form.jump_plan, self.curve, x, steps, factor, weights, controls)
+
+
+def find_margin_trees(model: Model, factor: Factor) -> tuple[TreesForm | None, str]:
+    """The trees that a model adds up before all else, or None and the reason why there are none."""
+    if isinstance(model, TableModel):
+        if model.table.not_numeric:
+            return None, "X has columns that hold no numbers"
+        model = model.model
+    estimator = getattr(model, "estimator", None)
+    if estimator is None:
+        return None, "only models of scikit-learn and its kin are known by their structure"
+    try:
+        trees = read_ensemble(estimator, is_margin=True)
+    except (NoClosedForm, MissingExtra) as err:
+        return None, str(err)
+    if trees is None:
+        return None, f"a {type(estimator).__name__} is not made of trees that we know"
+    moved = sorted(set(trees.categorical_features).intersection(map(int, factor.free)))
+    if moved:
+        return None, f"the trees split on categories of feature {moved[0]}, which is perturbed; list it in `fixed`"
+    return trees, ""
+
+
+def find_curve(margins: Array, answers: Array, tolerance: float) -> Curve | None:
+    """The curve that takes margins (n, m) to what the model answers (n, k), or None where it is none of ours."""
+    for curve in _candidates(margins, answers):
+        with np.errstate(over="ignore"):
+            found = curve.outputs(margins)
+        if found.shape == answers.shape and np.abs(found - answers).max() <= tolerance * _size(margins, answers):
+            return curve
+    return None
+
+
+def _size(margins: Array, answers: Array) -> float:
+    """What a difference is compared with: float32 margins are off by a share of themselves."""
+    return float(max(1.0, np.abs(margins).max()) * max(1.0, np.abs(answers).max()))
+
+
+def _candidates(margins: Array, answers: Array) -> list[Curve]:
+    """Curves that would have as many outputs, plain ones first."""
+    if margins.shape[1] == 1 and answers.shape[1] == 2:
+        positive = answers[:, 1:]
+        return [Curve("logistic", s, mirrors=True) for s in (1.0, 2.0, *_sharpness(margins, positive))]
+    if margins.shape != answers.shape:
+        return []
+    found = [Curve("identity"), *(Curve("logistic", s) for s in (1.0, *_sharpness(margins, answers)))]
+    if margins.shape[1] > 1:
+        return [*found, Curve("softmax")]
+    return [*found, Curve("exponential")]
+
+
+def _sharpness(margins: Array, probabilities: Array) -> list[float]:
+    """What a margin is multiplied by, if outputs are logistic curves of margins: LightGBM has a parameter for it."""
+    p = probabilities.ravel()
+    use = (p > WELL_MEASURED) & (p < 1 - WELL_MEASURED) & (np.abs(margins.ravel()) > WELL_MEASURED)
+    if not use.any():
+        return []
+    ratio = np.log(p[use] / (1 - p[use])) / margins.ravel()[use]
+    return [float(ratio[np.abs(margins.ravel()[use]).argmax()])]

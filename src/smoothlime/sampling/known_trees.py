@@ -1,0 +1,114 @@
+"""Trees behind what a model returns: what the loop hands to estimators that need no more than those."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._core.types import Array, Indices, Points
+from ..errors import ModelError, NoClosedForm
+from ..estimators import AxisJumps, Estimator, Jumps
+from ..exact.bent_trees import BentTrees, find_curve, find_margin_trees
+from ..models import Evaluation, Target
+from ..models.problem import Problem
+from .exact_route import AGREES, ROUNDED, compare, place, probes
+
+SAME = 1e-9
+"""Share of a jump's size that rounding of its known mean may come to: below that there is nothing to compare."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TreeTarget:
+    """What is explained of trees around rows: weights (r, t, k) on outputs, and (r, t, m) on margins for a control."""
+
+    problem: Problem
+    trees: BentTrees
+    weights: Array
+    margins: Array
+    slopes: Array | None
+    """(r, t, f) known mean of the control; None where there is none"""
+
+    def at(self, rows: Indices, steps: Points) -> tuple[Array, AxisJumps]:
+        """Outputs (r, t, n), and jumps (r, t, n, f), of some rows at steps (1 or r, n, f) from them."""
+        x, factor = self.problem.x[rows], self.problem.factor
+        found = self.trees.jumps(
+            x, steps.astype(np.float64, copy=False), factor, self.weights[rows], self.margins[rows]
+        )
+        if self.slopes is None:
+            return found.outputs, AxisJumps(found.slopes, None)
+        known = self.slopes[rows][:, :, None]
+        away = found.of_margin - known
+        away[np.abs(away) <= SAME * np.abs(known)] = 0.0
+        return found.outputs, AxisJumps(found.slopes, away)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KnownTrees:
+    """A model that is a known curve of known trees."""
+
+    problem: Problem
+    trees: BentTrees
+    evaluations: int
+    """Model rows that it took to find out, per row"""
+
+    def around(self, problem: Problem) -> KnownTrees:
+        """The same in another neighbourhood."""
+        return dataclasses.replace(self, problem=problem)
+
+    def toward(self, target: Target, *, with_control: bool) -> TreeTarget:
+        """The trees with a target: its control is how it would change if the curve were its tangent at x."""
+        factor, x = self.problem.factor, self.problem.x
+        margins = self.trees.curve.gradient(self.trees.form.values(x), target.weights)
+        slopes = None
+        if with_control and factor.is_diagonal:
+            slopes = self.trees.margin_slopes(x, factor, margins)
+        return TreeTarget(self.problem, self.trees, target.weights, margins, slopes)
+
+
+def settle_trees(
+    method: Estimator, problem: Problem, batch_size: int, *, is_chosen: bool
+) -> tuple[Estimator, KnownTrees | None]:
+    """The method, or jumps where it was chosen by itself and the model has trees, but no closed form.
+
+    Where trees are needed by name, an error says why there are none.
+    """
+    is_needed = method.needs == "trees"
+    if not (is_needed or is_chosen):
+        return method, None
+    found, why_not = _find(problem, batch_size)
+    if found is None and is_needed:
+        msg = (
+            f"method={method.name!r} needs trees whose outputs we know: {why_not}."
+            " Methods 'clime' and 'differences' only ask the model"
+        )
+        raise NoClosedForm(msg, argument="method")
+    if is_needed or found is None:
+        return method, found
+    return (method, None) if found.trees.has_closed_form(problem.factor) else (Jumps(), found)
+
+
+def _find(problem: Problem, batch_size: int) -> tuple[KnownTrees | None, str]:
+    """The trees and the curve, once they are seen to give what the model answers at the rows and around them."""
+    form, why_not = find_margin_trees(problem.model, problem.factor)
+    if form is None:
+        return None, why_not
+    near, x_near = probes(problem)
+    r, x = len(problem.rows), np.concatenate([problem.x, x_near])
+    try:
+        answers = Evaluation(problem.model, batch_size).values(np.concatenate([problem.rows, near]), place(r))
+    except ModelError:
+        if np.isnan(problem.x[:, problem.factor.free]).any():
+            return None, "it takes no missing values"
+        raise
+    curve = find_curve(form.values(x), answers, AGREES)
+    if curve is None:
+        return None, "its outputs are none of the curves of their sum that we know"
+    trees = BentTrees(form, curve)
+    off, lost = compare(trees, x, answers, r)
+    if off > AGREES:
+        return None, f"the trees that were read do not reproduce its outputs (off by {off:.2g} of their size)"
+    if lost > ROUNDED:
+        return None, f"it rounds its outputs, and loses {min(lost, 1):.0%} of how they vary around the rows"
+    return KnownTrees(problem, trees, 1 + -(-len(near) // r)), ""
