@@ -41,7 +41,6 @@ class Case:
     gradients: Function | None
     slopes: Any
     asked: dict[str, Any] = field(default_factory=dict)
-    settings: str = ""
 
 
 def direction(d: int) -> Any:
@@ -119,6 +118,34 @@ def product(rate: float, some: int, d: int, **asked: Any) -> Case:
     )
 
 
+def slab_on_a_plane(d: int, **asked: Any) -> Case:
+    """A thin slab across one feature, beside a line along another."""
+    slopes = np.zeros(d)
+    slopes[0] = 3 * (norm.pdf(0.995) - norm.pdf(1.005))
+    slopes[1] = 0.1
+
+    def values(a: Any) -> Any:
+        return 0.1 * a[:, 1] + 3 * (np.abs(a[:, 0] - 1) < 0.005)
+
+    return Case(f"0.1 t + 3 where |s − 1| < 0.005, d = {d}", values, None, slopes, asked)
+
+
+def clipped(d: int, width: float, trend: float, **asked: Any) -> Case:
+    """A narrow ramp that draws step over."""
+    slopes = np.zeros(d)
+    slopes[0] = trend + (ndtr(2.5 + width) - ndtr(2.5)) / width
+
+    def gradients(a: Any) -> Any:
+        found = np.zeros_like(a)
+        found[:, 0] = trend + ((a[:, 0] > 2.5) & (a[:, 0] < 2.5 + width)) / width
+        return found
+
+    def values(a: Any) -> Any:
+        return trend * a[:, 0] + np.clip((a[:, 0] - 2.5) / width, 0, 1)
+
+    return Case(f"{trend:g} s + clip((s − 2.5)/{width:g}, 0, 1), d = {d}", values, gradients, slopes, asked)
+
+
 def step(s: Any) -> Any:
     return (s > 1.5) * 1.0
 
@@ -136,6 +163,11 @@ def cases() -> list[Case]:
         ridge("Φ(8 (s − 2.75))", 1, *probit(2.75), **plain, **probability, design="iid"),
         ridge("Φ(8 (s − 2.75))", 5, *probit(2.75), **plain, **probability, design="orthogonal"),
         ridge("Φ(8 (s − 2.5))", 1, *probit(2.5), **plain, **probability, design="iid"),
+        slab_on_a_plane(5),
+        ridge("0.01 s + max(0, s − 3)³", 5, lambda s: 0.01 * s + np.maximum(s - 3, 0) ** 3, None),
+        clipped(5, 0.01, 0.1, method="smoothgrad", design="iid", max_samples=4_096),
+        clipped(5, 0.01, 0.1, method="smoothgrad", design="orthogonal", max_samples=4_096),
+        clipped(5, 0.05, 0.02, method="smoothgrad", design="orthogonal", max_samples=4_096),
         ridge("a step at 1.5", 1, step, None, method="clime", design="sobol", n_samples=4_096),
         ridge("a step at 1.5", 1, step, None, method="stein", design="sobol", n_samples=1_024),
         ridge("exp(s)", 1, np.exp, np.exp, method="smoothgrad", design="sobol", n_samples=1_024),

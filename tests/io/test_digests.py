@@ -264,6 +264,7 @@ class TestSettings:
             "CLime": ["ridge", "curves"],
             "Stein": [],
             "Differences": ["control"],
+            "Jumps": ["control"],
             "Lime": ["kernel", "ridge", "lasso", "features", "select"],
             "Exact": [],
             "CertifiedSmoothGrad": ["gradient_bound", "base"],

@@ -80,6 +80,11 @@ class Jumps(Estimator):
         return self.control == "margin"
 
     @property
+    def looks_far(self) -> bool:
+        """Trees are known all over, and errors hold what the margin says that no draw has met."""
+        return False
+
+    @property
     def note(self) -> str:
         """What a reader of the result should know."""
         return "draws were answered by the trees, which were read and give the model's own outputs"

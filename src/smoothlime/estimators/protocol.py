@@ -311,6 +311,11 @@ class Estimator(ABC):
         return ""
 
     @property
+    def looks_far(self) -> bool:
+        """Whether rows that would stop are looked at further out: not where a bound is vouched for."""
+        return not self.assumes
+
+    @property
     def advice(self) -> str:
         """What else helps, in messages, where draws are too few."""
         return ""

@@ -39,8 +39,9 @@ SIDES = 2.0
 """Times the share beyond a plane: the model may change on both sides. On one side it covers gradual changes, which
 begin earlier than one far point tells: of (s − k)₊² the slope is off by 1.3 times what a sharp one would make of it."""
 
-LINE = 1e-5
-"""Draws met nothing but a straight line where the radius is below this share of the slope: rounding makes the rest."""
+LINE, ROUNDED = 1e-5, 2.0**-20
+"""Draws met nothing but a straight line where the radius is below this share of the slope, or of the model's mean:
+rounding makes the rest, of a function in float32, say."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,7 +104,7 @@ class FarLook:
         """
         stopping, longer, n = self._plan.stopping, self._plan.longer, interim.n
         size = np.linalg.norm(interim.values * self._plan.factor.std, axis=1)
-        is_line = interim.radius <= LINE * size
+        is_line = interim.radius <= np.fmax(LINE * size, ROUNDED * np.abs(interim.estimate.smoothed))
         here = np.flatnonzero(self._would_stop(interim, is_line))
         with np.errstate(all="ignore"):  # a model may leave the range of numbers out there: such points are left out
             bound = self._bounds(part.start, here, interim, size)
@@ -191,8 +192,8 @@ class FarLook:
 
         standardised = change[1] + np.linalg.norm(moved * factor.std, axis=2)[..., None]
         bound = standardised * np.minimum(now.share, SIDES * ndtr(-begins))
-        if self._plan.method.needs != "gradients":  # more than a change of slope explains is a jump, which gradients miss
-            bound = np.maximum(bound, now.share * self._stretch * (left - along))
+        # more than a change of slope explains is a jump, or a rise so steep that slopes on either side do not show it
+        bound = np.maximum(bound, now.share * self._stretch * (left - along))
         return np.where(self._is_dated[rows], bound, np.nan)
 
     def _is_within(self, now: _Now, bound: Array) -> Flags:

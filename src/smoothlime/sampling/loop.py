@@ -78,7 +78,7 @@ def _panels(plan: Plan, objective: Objective) -> list[Indices]:
     """Rows in runs whose sums fit in STATE_BYTES, or in what a device holds."""
     r, t = objective.weights.shape[:2]
     per_row = 8 * t * plan.method.numbers(plan.setup(1, controls=objective.controls_count))
-    per_row += 8 * FarLook.numbers(plan, t) * (not plan.method.assumes)
+    per_row += 8 * FarLook.numbers(plan, t) * plan.method.looks_far
     per_row += 8 * 5 * DIRECTIONS * plan.d * plan.design.is_aligned  # directions and rotations
     held = getattr(plan.evaluation.model, "held_bytes", None) if plan.method.only_sums else None
     size = max(1, (held or STATE_BYTES) // per_row)
@@ -89,7 +89,7 @@ def _begin(plan: Plan, objective: Objective, rows: Indices, watch: Progress) -> 
     """Nothing drawn yet but a pilot of rotations; sums are kept by the model where they are all it takes."""
     t = objective.t
     sampler, slopes = begin(plan, objective, rows)
-    far = None if plan.method.assumes else FarLook(plan, objective, rows)
+    far = FarLook(plan, objective, rows) if plan.method.looks_far else None
     if plan.is_summed_on_device:
         return Panel(plan, objective, rows, sampler, DeviceSums.of(plan, objective, rows), watch, far)
     setup = plan.setup(len(rows) * t, controls=objective.controls_count, pilot_slopes=slopes)
@@ -171,6 +171,8 @@ def _interim(plan: Plan, drawn: Drawn, estimate: Any) -> InterimEstimate:
     groups = Groups(estimate.pseudo, np.broadcast_to(sizes, (rows, len(sizes))), resolution, None, freedom)
     measured = groups.measure(estimate.values, estimate.variance, plan.factor, drawn.miss)
     radius, size = measured.radius if estimate.radius is None else estimate.radius, measured.size
+    if plan.method.needs == "gradients" and estimate.radius is None and not plan.design.is_paired:
+        radius = np.maximum(radius, groups.unseen_by_gradients(measured, estimate.variance, plan.factor))
     stopping, spread = plan.stopping, estimate.spread
     return InterimEstimate(
         n=n,

@@ -18,6 +18,9 @@ from .norms import RowNorms
 FEWEST_TOGETHER = 128
 """Draws from which on the errors of all features are bounded together: fewer say too little of how they go together."""
 
+OVER_GRADIENTS = 5.0
+"""Standard errors, √(2/n) as of a line, by which the variance must exceed the mean square of gradients to break it."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
@@ -29,6 +32,10 @@ class Measured:
     """L2 norm of the slopes"""
     fidelity: Array
     """wᵀΣw / Var f in [0, 1]; what noise adds to wᵀΣw is taken off. A constant model is followed perfectly"""
+    explained: Array
+    """wᵀΣw, noise and all"""
+    noise: Array
+    """Squared standard errors of slopes per draw, added up"""
 
 
 class DevicePseudovalues(Protocol):
@@ -119,7 +126,19 @@ class Groups:
         radius = norms.radius(quantile, self.sizes)
         if np.atleast_2d(self.sizes)[:1].sum() >= FEWEST_TOGETHER:
             radius = self._together(radius / quantile, trace, norm, miss)
-        return Measured(radius=radius, size=np.sqrt(size), fidelity=np.clip(share, 0.0, 1.0))
+        return Measured(radius, np.sqrt(size), np.clip(share, 0.0, 1.0), explained, noise)
+
+    def unseen_by_gradients(self, measured: Measured, variance: Array, factor: Factor) -> Array:
+        """(r,) how far mean gradients may be off where values vary more than gradients allow; 0 where they do not.
+
+        Var f ≤ E‖Lᵀ∇f‖² (Poincaré). Draws whose values break that have jumped over a steep place, in which none of them
+        lies. Slopes are no longer than the standard deviation of f. Not for draws in pairs, whose gradients cancel.
+        """
+        n = unbroadcast(np.atleast_2d(self.sizes)).sum(axis=1)
+        spread = (n[:, None] * self.resolution) @ factor.std  # no less than the length of all standard deviations
+        energy = measured.explained + np.maximum(n * measured.noise, spread**2)
+        is_broken = variance > (1 + OVER_GRADIENTS * np.sqrt(2 / n)) * energy
+        return np.where(is_broken, np.sqrt(np.where(is_broken, variance, 0.0)) + measured.size, 0.0)
 
     def _together(self, length: Array, trace: Array, norm: Array, miss: float) -> Array:
         """Radius (r,) that an error of this length, all features together, leaves with probability `miss`.
