@@ -1,9 +1,8 @@
 """Where do error bars and promises fail? Every case that is known and not mended, with its numbers.
 
 Equal rows around x = 0 with draws of their own, σ = 1: each is an independent run. Without `n_samples`, rows count that
-say they have converged and whose true error exceeds max(atol, rtol·‖w‖): 5% of them may. With it, intervals: how many
-of 95% hold the true slope, for the feature where they do worst. Truth is a closed form, or an integral over s = v·z or
-‖z‖.
+say they have converged and whose true error exceeds rtol·‖w‖: 5% of them may. With it, intervals: how many
+of 95% hold the true slope, for the feature where they do worst. Truth is a closed form, or an integral over s = v·z.
 
     python benchmarks/bench_weak.py [--quick]
 """
@@ -21,13 +20,13 @@ from typing import Any
 import numpy as np
 from scipy.integrate import quad
 from scipy.special import ndtr
-from scipy.stats import ncx2, norm
+from scipy.stats import norm
 from tables import weak
 
 import smoothlime as sl
 
 RUNS = 300
-NEAR, FLAT = 1e-3, 12.0
+FLAT = 12.0
 
 Function = Callable[[Any], Any]
 
@@ -68,29 +67,6 @@ def far_relu(d: int, k: float, trend: float, **asked: Any) -> Case:
         lambda a: np.maximum(a @ v - k, 0) + trend * (a @ v),
         lambda a: ((a @ v > k)[:, None] + trend) * v,
         (ndtr(-k) + trend) * v,
-        asked,
-    )
-
-
-def shell(d: int, trend: float, **asked: Any) -> Case:
-    """A hinge on the distance from a point, beyond which 0.2% of the neighbourhood lie."""
-    v = direction(d)
-    centre = -0.5 * v
-    radius = np.sqrt(ncx2.isf(0.002, d, 0.25))
-
-    def mean(away: float) -> float:
-        return quad(lambda r: ncx2.sf(r * r, d, away**2), radius, radius + FLAT)[0]
-
-    def outward(a: Any) -> Any:
-        length = np.linalg.norm(a - centre, axis=1, keepdims=True)
-        return (length > radius) * (a - centre) / length
-
-    slope = (mean(0.5 + NEAR) - mean(0.5 - NEAR)) / (2 * NEAR)
-    return Case(
-        f"max(0, ‖a − c‖ − r) + {trend:g} s, 0.2% beyond r, d = {d}",
-        lambda a: np.maximum(np.linalg.norm(a - centre, axis=1) - radius, 0) + trend * (a @ v),
-        lambda a: outward(a) + trend * v,
-        (slope + trend) * v,
         asked,
     )
 
@@ -151,32 +127,24 @@ def step(s: Any) -> Any:
 
 
 def cases() -> list[Case]:
-    plain = {"method": "smoothgrad", "max_samples": 8_192}
     values = {"n_samples": 1_024}
-    probit = lambda k: (lambda s: ndtr(8 * (s - k)), lambda s: 8 * norm.pdf(8 * (s - k)))
-    probability = {"output_range": (0, 1)}
     return [
         far_relu(5, 4.0, 0.0003, max_samples=4_096),
         far_relu(5, 4.5, 0.00003, max_samples=4_096),
-        shell(10, 0.01),
         many_relus(10, 3.2, 0.04),
-        ridge("Φ(8 (s − 2.75))", 1, *probit(2.75), **plain, **probability, design="iid"),
-        ridge("Φ(8 (s − 2.75))", 5, *probit(2.75), **plain, **probability, design="orthogonal"),
-        ridge("Φ(8 (s − 2.5))", 1, *probit(2.5), **plain, **probability, design="iid"),
         slab_on_a_plane(5),
         ridge("0.01 s + max(0, s − 3)³", 5, lambda s: 0.01 * s + np.maximum(s - 3, 0) ** 3, None),
         clipped(5, 0.01, 0.1, method="smoothgrad", design="iid", max_samples=4_096),
         clipped(5, 0.01, 0.1, method="smoothgrad", design="orthogonal", max_samples=4_096),
         clipped(5, 0.05, 0.02, method="smoothgrad", design="orthogonal", max_samples=4_096),
         ridge("a step at 1.5", 1, step, None, method="clime", design="sobol", n_samples=4_096),
-        ridge("a step at 1.5", 1, step, None, method="stein", design="sobol", n_samples=1_024),
+        ridge("a step at 1.5", 1, step, None, method="stein", design="sobol", n_samples=4_096),
         ridge("exp(s)", 1, np.exp, np.exp, method="smoothgrad", design="sobol", n_samples=1_024),
         ridge("exp(2.5 s)", 2, lambda s: np.exp(2.5 * s), None, method="clime", design="iid", **values),
         ridge(
             "10 s + sinh(2 s)", 8, lambda s: 10 * s + np.sinh(2 * s), None, method="clime", design="iid", n_samples=256
         ),
         product(0.7, 3, 5, method="clime", design="orthogonal", **values),
-        product(0.7, 3, 5, **values),
     ]
 
 
@@ -196,9 +164,8 @@ def measure(case: Case, runs: int) -> list[dict[str, Any]]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             e = sl.explain(model, x, draws="independent", progress=False, **case.asked)
-        error, length = np.linalg.norm(e.values - case.slopes, axis=1), np.linalg.norm(case.slopes)
+        error, allowed = np.linalg.norm(e.values - case.slopes, axis=1), 0.05 * np.linalg.norm(case.slopes)
         lower, upper = e.interval()
-        allowed = np.maximum(0.05 * length, 0.005 if "output_range" in case.asked else 0.0)
         found.append(
             {
                 "case": case.name, "needs": needs, "method": e.method, "design": e.design, "runs": runs,

@@ -36,6 +36,7 @@ TABLES: dict[str, tuple[str, Callable[[Sequence[Any]], str]]] = {
     "memory": ("memory", tables.memory),
     "startup": ("startup", tables.startup),
     "latency": ("latency", tables.latency),
+    "weak": ("weak", tables.weak),
     "gpu": ("gpu", tables.gpu),
     "coverage": ("coverage", lambda records: coverage.well_behaved_table(records, 1_024)),
     "coverage-skewed-1": ("coverage", lambda records: coverage.skewed_table(records, 1)),

@@ -40,7 +40,6 @@ COARSE = {
     "kinked": nn.Sequential(line(1e-3, 1e5), line(1.0, -1e5), nn.ReLU()),
     "batch norm": nn.Sequential(nn.BatchNorm1d(1, eps=0.0), line(1e-3, 0.0)),
     "float64": nn.Sequential(line(1e-3, 1e14)).double(),
-    "float16": nn.Sequential(line(1e-3, 10.0)).half(),
     "bfloat16": nn.Sequential(line(1e-3, 1.0)).bfloat16(),
 }
 COARSE["batch norm"][0].running_mean.fill_(1e8)
@@ -81,7 +80,7 @@ ACTIVATIONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("activation", ACTIVATIONS, ids=str)
 def test_outputs_are_within_what_rounding_is_said_to_move_them(activation, kind):
     """Against the same network and points in float64, for biases that are large next to what matters."""
@@ -249,7 +248,7 @@ def test_plans_from_gradients_assume_that_nothing_is_rounded():
     assert "a model without jumps or rounding" in planned.assumes
 
 
-@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("kind", [torch.bfloat16], ids=str)
 class TestOneLayer:
     """Of numbers that are exact on the way in, so that all that is lost is lost in the layer."""
 
@@ -313,3 +312,34 @@ class TestOneLayer:
         sums = through_layer(Reach(np.array([[x], [sigma]]), np.zeros((2, 1))), net[0], self.unit(kind)).error[:, 0]
         assert (off <= start[0] - sums[0] + (start[1] - sums[1]) * np.abs(z)).all()
         assert off.max() > 0.3 * self.unit(kind) * x
+
+
+def test_a_clip_whose_ends_are_far_from_0_counts_what_comes_of_it():
+    """Hardtanh(1, 2) turns 0 into 1, which the next layer multiplies by a million and rounds: 1.8 times the bound."""
+    net = nn.Sequential(nn.Linear(1, 2), nn.Hardtanh(1.0, 2.0), nn.Linear(2, 1))
+    with torch.no_grad():
+        net[0].weight.copy_(torch.tensor([[0.0], [1.0]]))
+        net[2].weight.copy_(torch.tensor([[1e6, 1.0]]))
+        for layer in (net[0], net[2]):
+            layer.bias.zero_()
+    rows = 1.4 + np.linspace(-0.01, 0.01, 41)
+    certificate = sl.certify(net.eval(), rows[:, None], sigma=0.01, gradient_bound=1.0)
+    found = slopes(net, rows, sigma=0.01)
+    assert np.ptp(found) > (certificate.bound(2.0) - certificate.rounding).max()  # without its rounding
+    assert np.ptp(found) <= certificate.bound(2.0).min()
+
+
+@pytest.mark.filterwarnings("ignore::smoothlime.errors.LostPrecision")
+def test_float16_is_refused_as_numbers_leave_its_range():
+    """An inner infinity came back as 1 through a tanh: 4.4 times the bound."""
+    net = nn.Sequential(nn.Linear(1, 1), nn.Linear(1, 1), nn.Tanh()).eval()
+    for model in (sl.as_model(copy.deepcopy(net), autocast="float16"), copy.deepcopy(net).half()):
+        with pytest.raises(
+            errors.InvalidArgument, match=r"gradient_bound says nothing of rounding.*module\.double\(\)"
+        ):
+            sl.certify(model, [[65.5]], sigma=1.0, gradient_bound=0.0102)
+    with torch.no_grad():
+        net[0].weight.fill_(1e36)
+    with pytest.raises(errors.InvalidArgument, match="gradient_bound says nothing of rounding"):
+        sl.certify(net, [[65.5]], sigma=1.0, gradient_bound=1e36)
+    assert sl.certify(net.double(), [[65.5]], sigma=1.0, gradient_bound=1e36).lipschitz[0] > 0

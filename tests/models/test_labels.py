@@ -131,3 +131,15 @@ def test_numbers_of_classes_are_no_numbers_either():
     np.testing.assert_allclose(e.prediction, model.predict(POINTS, output_margin=True)[:, 1], rtol=1e-6)
     model.set_params(objective="multi:softprob").fit(X, y)
     assert sl.explain(model, POINTS, target=1, **ASK).prediction.max() < 1
+
+
+def test_labels_are_seen_through_wrappers_and_in_objectives():
+    from sklearn.frozen import FrozenEstimator
+
+    clusters = KMeans(3, n_init=1, random_state=0).fit(X)
+    for model in (FrozenEstimator(clusters), make_pipeline(StandardScaler(), FrozenEstimator(clusters)).fit(X)):
+        with pytest.raises(WrongType, match="predicts the number of a cluster"):
+            sl.explain(model, POINTS)
+    hinge = xgboost.XGBRegressor(objective="binary:hinge", n_estimators=2, n_jobs=1).fit(X, X[:, 0] > 0)
+    with pytest.raises(WrongType, match=r"predicts the number of a class.*'binary:logistic'"):
+        sl.explain(hinge, POINTS)

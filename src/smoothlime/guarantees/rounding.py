@@ -43,10 +43,16 @@ COARSE_UNIT = 2.0**-8
 CURVE = 16
 """Roundings of a curve that a library computes, of its input or output, whichever is larger. Most make one or two."""
 
-LEAST = {2.0**-11: 2.0**-14}
-"""What is lost of a number too small for its type, float16; for all others 2⁻¹²⁶, though float64 has smaller ones."""
+LEAST = 2.0**-126
+"""What is lost of a number that is too small for its type: float32, though float64 has smaller ones."""
 
-EXACT = ("ReLU", "ReLU6", "Hardtanh", "Identity", "Flatten", "Dropout")
+HALF = 2.0**-11
+"""Half the relative spacing of float16."""
+
+FAR_FROM_OVERFLOW = 1e30
+"""Sizes from which float32 may be left within a neighbourhood."""
+
+EXACT = ("ReLU", "ReLU6", "Identity", "Flatten", "Dropout")
 """Layers that pick a number, and round none."""
 
 BOUNDED = ("Tanh", "Sigmoid", "Softsign", "Hardsigmoid")
@@ -72,7 +78,7 @@ class Reach:
         more = 2 if unit > FLOAT32 else 0  # where numbers are rounded on the way in
         size = self.size @ matrix
         error = self.error @ matrix
-        error += growth(n + 1 + more, unit) * (size + error) + (n + 1) * least(unit)
+        error += growth(n + 1 + more, unit) * (size + error) + (n + 1) * LEAST
         size[:-1] += np.abs(bias)
         error[:-1] += growth(n + more, unit) * np.abs(bias)
         return Reach(size, error)
@@ -83,7 +89,7 @@ class Reach:
         made = size + error
         for each in (size, made):
             each[:-1] += shift
-        return Reach(size, error + CURVE * unit * made + least(unit))
+        return Reach(size, error + CURVE * unit * made + LEAST)
 
     def curve(self, slope: float, at_zero: float, unit: float, limit: float = np.inf) -> Reach:
         """After a function of each number, with a largest slope, a value at 0, and perhaps a largest value."""
@@ -92,7 +98,7 @@ class Reach:
             each[:-1] += at_zero
         if limit < np.inf:
             size[:-1], size[-1], made[:-1], made[-1] = limit, 0.0, limit, 0.0
-        return Reach(size, slope * self.error + CURVE * unit * made + least(unit))
+        return Reach(size, slope * self.error + CURVE * unit * made + LEAST)
 
     def softmax(self, unit: float) -> Reach:
         """After a softmax, whose slopes |∂p/∂x| add up to 2p(1 − p) ≤ 1/2 and whose values to 1."""
@@ -109,11 +115,6 @@ def growth(n: int, unit: float) -> float:
         msg = f"after {n} roundings no digit may be left"
         raise WrongType(msg)
     return n * unit / (1 - n * unit)
-
-
-def least(unit: float) -> float:
-    """What is lost of a number that is too small for its type."""
-    return LEAST.get(unit, 2.0**-126)
 
 
 def row_rounding(rows: Array, factor: Factor, epsilon: Any) -> Array:
@@ -141,10 +142,12 @@ def slope_rounding(
         fixed, growing = to_standardised * stretch * found[:-1], to_standardised * stretch * float(found[-1])
         return 2 * (SLOPE * fixed + largest * growing), SLOPE * growing, ""
     if epsilon > 2 * UNIT:
-        way = "the model in float64, such as module.double()" if model is not None else "the model, too"
+        way = "Give the model in float64, such as module.double()" if model is not None else "Give the model, too"
+        if explanation is not None and model is not None and np.max(model_epsilon(model)) <= 2 * UNIT:
+            way = "Explain it again with the model in float64"
         msg = (
             f"gradient_bound says nothing of rounding, and the model computes with {epsilon:.1g} between"
-            f" 1 and the next number: its outputs jump, by nobody knows how much. Give {way};"
+            f" 1 and the next number: its outputs jump, by nobody knows how much. {way};"
             " or leave gradient_bound out and give output_range=(lowest, highest), which rounding does not matter to"
         )
         raise InvalidArgument(msg, argument="gradient_bound")
@@ -169,7 +172,7 @@ def output_rounding(model: Model, rows: Array, factor: Factor, epsilon: float) -
         return None
     size = np.abs(np.concatenate([rows, np.zeros((1, rows.shape[1]))]))
     size[-1, factor.free] = factor.std
-    error = 3 * unit * size  # rows, steps and their sums are rounded
+    error = 3 * unit * size + LEAST  # rows, steps and their sums are rounded
     if not factor.is_diagonal:
         error[-1, factor.free] += 2 * UNIT * factor.std * len(factor.free)
     start = Reach(size, error)
@@ -192,8 +195,12 @@ def output_rounding(model: Model, rows: Array, factor: Factor, epsilon: float) -
 def _through_network(reach: Reach, model: Any, unit: float) -> Reach:
     check_unchanged(model.module)
     unit = _coarsest(model, unit)
+    if unit == HALF:
+        raise WrongType("float16 ends at 65,504, and what leaves its range may come back as any number")
     for layer in layers_of(model.module):
         reach = through_layer(reach, layer, unit)
+        if not (reach.size + reach.error).max() < (np.inf if unit == UNIT else FAR_FROM_OVERFLOW):
+            raise WrongType("numbers may leave the range of their type")
     if not model.is_probability:
         return reach
     return reach.curve(0.25, 0.5, unit, 1.0) if reach.size.shape[1] == 1 else reach.softmax(unit)
@@ -223,6 +230,9 @@ def through_layer(reach: Reach, layer: Any, unit: float) -> Reach:
         return reach.batch_norm(scale, scale * np.abs(_numbers(layer.running_mean)) + bias, unit)
     if kind == "Softmax":
         return reach.softmax(unit)
+    if kind == "Hardtanh":  # between its ends, which need not hold 0
+        size = np.append(np.full(len(reach.size) - 1, max(abs(layer.min_val), abs(layer.max_val))), 0.0)
+        return Reach(np.repeat(size[:, None], reach.size.shape[1], axis=1), reach.error)
     if kind in EXACT:
         return Reach(reach.size, reach.error)
     torch = sys.modules["torch"]

@@ -99,7 +99,7 @@ def with_categories(estimator: Any, points: Any) -> Any:
 
 
 def last_part(estimator: Any) -> Any:
-    """What decides in the end: within a search, behind the steps of a pipeline or above what is stacked."""
+    """What decides in the end: within a search or a wrapper, behind the steps of a pipeline, above what is stacked."""
     part = _deciding(estimator)
     return estimator if part is None or part is estimator else last_part(part)
 
@@ -108,8 +108,11 @@ def _deciding(estimator: Any) -> Any:
     steps = attribute(estimator, "steps")
     if isinstance(steps, list) and steps and isinstance(steps[-1], tuple):
         return steps[-1][1]
-    found = attribute(estimator, "best_estimator_")
-    return attribute(estimator, "final_estimator_") if found is None else found
+    for name in ("best_estimator_", "final_estimator_", "regressor_"):
+        found = attribute(estimator, name)
+        if found is not None:
+            return found
+    return attribute(estimator, "estimator") if type(estimator).__name__ == "FrozenEstimator" else None
 
 
 def categorical_features(estimator: Any) -> tuple[int, ...]:

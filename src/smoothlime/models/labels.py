@@ -10,6 +10,9 @@ from typing import Any
 from ..errors import WrongType
 from .fitted import attribute, kinds_of, last_part, objective_of_xgboost, offers, raw_score_switch
 
+LABEL_OBJECTIVES = {"multi:softmax": "multi:softprob", "binary:hinge": "binary:logistic"}
+"""XGBoost's that predict a class, and those that predict its probability."""
+
 
 def refuse_labels(estimator: Any, output: str = "probability") -> None:
     """Refuse an estimator that is no classifier but predicts labels, unless it is asked for a score that it has."""
@@ -53,6 +56,8 @@ def _labels_and_way(estimator: Any) -> tuple[str, str]:
         ways += ["explain sl.as_model(lambda a: model.score_samples(a))"] * offers(estimator, "score_samples")
         ways = ways or ["explain how often it predicts one: sl.as_model(lambda a: model.predict(a) == 1)"]
         return "labels of inliers and outliers", ", or ".join(ways)
-    if "XGBModel" in names and objective_of_xgboost(part) == "multi:softmax":
-        return "the number of a class", "give it with output='margin', or fit it with objective='multi:softprob'"
+    objective = objective_of_xgboost(part) if "XGBModel" in names else ""
+    if objective in LABEL_OBJECTIVES:
+        way = f"give it with output='margin', or fit it with objective={LABEL_OBJECTIVES[objective]!r}"
+        return "the number of a class", way
     return "", ""
