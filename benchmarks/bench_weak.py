@@ -103,7 +103,7 @@ def slab_on_a_plane(d: int, **asked: Any) -> Case:
     def values(a: Any) -> Any:
         return 0.1 * a[:, 1] + 3 * (np.abs(a[:, 0] - 1) < 0.005)
 
-    return Case(f"0.1 t + 3 where |s − 1| < 0.005, d = {d}", values, None, slopes, asked)
+    return Case(f"0.1 t, and 3 more where s is within 0.005 of 1, d = {d}", values, None, slopes, asked)
 
 
 def clipped(d: int, width: float, trend: float, **asked: Any) -> Case:
