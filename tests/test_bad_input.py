@@ -514,6 +514,7 @@ class WrongSlope(torch.autograd.Function):
 LEVELS = torch.tensor([0.5, -1.0, 1.5, 0.0])
 
 
+@pytest.mark.filterwarnings("ignore::smoothlime.errors.NotConverged")  # and so they do not
 @pytest.mark.parametrize("settings", [{}, {"n_samples": 256}, {"draws": "independent"}], ids=str)
 @pytest.mark.parametrize(
     ("function", "reason"),
@@ -529,7 +530,9 @@ def test_gradients_that_are_no_slopes_are_told(function, reason, settings):
     with pytest.warns(
         errors.JumpsUnseen, match=f"the gradients of 'output' are not its slopes around row 0.*: {reason}"
     ):
-        sl.explain(Network(function), [[0.1, 0.2], [0.2, 0.1]], sigma=0.8, **settings)
+        e = sl.explain(Network(function), [[0.1, 0.2], [0.2, 0.1]], sigma=0.8, **settings)
+    assert not e.converged.any()
+    assert (e.n_samples <= 8_192).all()  # more would not help
 
 
 def test_features_that_are_not_read_are_not_blamed():
@@ -545,6 +548,7 @@ def test_outputs_that_lose_the_digits_of_their_difference_do_not_accuse_its_grad
     np.testing.assert_allclose(e.values, [[0.6, 0.0]], rtol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore::smoothlime.errors.NotConverged")
 def test_gradients_of_the_output_that_is_wrong_are_told():
     net = Network(lambda a: torch.stack([a[:, 0], a[:, 1] + 3 * (a[:, 0] > 0)], dim=1))
     with pytest.warns(errors.JumpsUnseen, match="the gradients of '1' are not its slopes around row 0: "):

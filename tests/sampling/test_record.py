@@ -26,7 +26,8 @@ def look(rows, *, with_selected=False):
         selected=by_feature if with_selected else None,
         inconsistent=of_row % 2 == 1,
     )
-    return InterimEstimate(32, estimate, groups, by_feature, of_row, of_row, of_row, np.ones(len(rows), dtype=np.bool_))
+    yes = np.ones(len(rows), dtype=np.bool_)
+    return InterimEstimate(32, estimate, groups, by_feature, of_row, of_row, of_row, yes, ~yes)
 
 
 def assert_is_complete(results, *, with_selected=False):

@@ -78,7 +78,7 @@ def _panels(plan: Plan, objective: Objective) -> list[Indices]:
     """Rows in runs whose sums fit in STATE_BYTES, or in what a device holds."""
     r, t = objective.weights.shape[:2]
     per_row = 8 * t * plan.method.numbers(plan.setup(1, controls=objective.controls_count))
-    per_row += 8 * FarLook.numbers(plan, t) * plan.method.looks_far
+    per_row += 8 * FarLook.numbers(plan, t) * plan.looks_far
     per_row += 8 * 5 * DIRECTIONS * plan.d * plan.design.is_aligned  # directions and rotations
     held = getattr(plan.evaluation.model, "held_bytes", None) if plan.method.only_sums else None
     size = max(1, (held or STATE_BYTES) // per_row)
@@ -89,7 +89,7 @@ def _begin(plan: Plan, objective: Objective, rows: Indices, watch: Progress) -> 
     """Nothing drawn yet but a pilot of rotations; sums are kept by the model where they are all it takes."""
     t = objective.t
     sampler, slopes = begin(plan, objective, rows)
-    far = FarLook(plan, objective, rows) if plan.method.looks_far else None
+    far = FarLook(plan, objective, rows) if plan.looks_far else None
     if plan.is_summed_on_device:
         return Panel(plan, objective, rows, sampler, DeviceSums.of(plan, objective, rows), watch, far)
     setup = plan.setup(len(rows) * t, controls=objective.controls_count, pilot_slopes=slopes)
@@ -133,7 +133,8 @@ def _look(panel: Panel, part: slice, n: int, found: ResultBuffer) -> tuple[Indic
     interim = _interim(plan, *_estimate(panel, part, n))
     if panel.far is not None:
         interim = panel.far.check(part, interim)
-    done = interim.is_reached.reshape(-1, t).all(axis=1)  # a row goes on until all its targets are there
+    # a row goes on until all its targets are there, or cannot get there
+    done = (interim.is_reached | interim.is_hopeless).reshape(-1, t).all(axis=1)
     done |= n == plan.stopping.looks[-1]
     found.store(_with_targets(panel.rows[part][done], t), _with_targets(np.flatnonzero(done), t), interim)
     left = np.flatnonzero(~done)
@@ -171,9 +172,10 @@ def _interim(plan: Plan, drawn: Drawn, estimate: Any) -> InterimEstimate:
     groups = Groups(estimate.pseudo, np.broadcast_to(sizes, (rows, len(sizes))), resolution, None, freedom)
     measured = groups.measure(estimate.values, estimate.variance, plan.factor, drawn.miss)
     radius, size = measured.radius if estimate.radius is None else estimate.radius, measured.size
+    stopping, spread, is_hopeless = plan.stopping, estimate.spread, np.zeros(rows, dtype=np.bool_)
     if plan.method.needs == "gradients" and estimate.radius is None and not plan.design.is_paired:
-        radius = np.maximum(radius, groups.unseen_by_gradients(measured, estimate.variance, plan.factor))
-    stopping, spread = plan.stopping, estimate.spread
+        unseen = groups.unseen_by_gradients(measured, estimate.variance, plan.factor)
+        radius, is_hopeless = np.maximum(radius, unseen), (unseen > 0) & stopping.is_many(n, plan.longer)
     return InterimEstimate(
         n=n,
         estimate=estimate,
@@ -183,6 +185,7 @@ def _interim(plan: Plan, drawn: Drawn, estimate: Any) -> InterimEstimate:
         fidelity=measured.fidelity,
         tolerance=stopping.tolerance(size, radius, spread),
         is_reached=stopping.is_reached(n, size, radius, spread, longer=plan.longer),
+        is_hopeless=is_hopeless,
     )
 
 

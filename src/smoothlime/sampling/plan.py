@@ -118,6 +118,11 @@ class Plan:
         return [self.design.stream(self.d, self.seed, key) for key in self.keys(rows)]
 
     @property
+    def looks_far(self) -> bool:
+        """Whether rows may be looked at further out than their draws; never where fewer draws were asked for."""
+        return self.method.looks_far and self.stopping.looks[-1] >= FIRST_LOOK
+
+    @property
     def budget(self) -> int | None:
         """Draws, where their number is fixed beforehand."""
         return self.stopping.looks[0] if len(self.stopping.looks) == 1 else None

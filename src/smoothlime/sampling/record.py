@@ -24,6 +24,8 @@ class InterimEstimate:
     fidelity: Array
     tolerance: Array
     is_reached: Flags
+    is_hopeless: Flags
+    """(r,) whether more draws would not help, as values keep saying that gradients are not the slopes"""
     far_evaluations: Indices | None = None
     """(r,) far points that the model was asked about so far; None where it was not"""
     is_far_unseen: Flags | None = None
