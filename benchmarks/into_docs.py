@@ -21,7 +21,7 @@ import bench_gaps as gaps
 import goals
 import tables
 
-PAGES = ("README.md", "docs/benchmarks.md", "docs/theory/errors.md")
+PAGES = ("README.md", "docs/benchmarks.md", "docs/theory/errors.md", "docs/trees.md")
 TABLES: dict[str, tuple[str, Callable[[Sequence[Any]], str]]] = {
     "error": ("error", tables.error_short),
     "error-all": ("error", tables.error_long),
@@ -37,6 +37,7 @@ TABLES: dict[str, tuple[str, Callable[[Sequence[Any]], str]]] = {
     "startup": ("startup", tables.startup),
     "latency": ("latency", tables.latency),
     "weak": ("weak", tables.weak),
+    "trees-probabilities": ("trees_probabilities", tables.probabilities_long),
     "gpu": ("gpu", tables.gpu),
     "coverage": ("coverage", lambda records: coverage.well_behaved_table(records, 1_024)),
     "coverage-skewed-1": ("coverage", lambda records: coverage.skewed_table(records, 1)),
@@ -69,9 +70,12 @@ def made(name: str) -> str:
 def source(benchmark: str, facts: dict[str, Any]) -> str:
     """Script, commit, day, versions and processor."""
     versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items() if name != "smoothlime")
+    script = (
+        benchmark.removesuffix("_probabilities") + ".py" + " --probabilities" * benchmark.endswith("_probabilities")
+    )
     used = f"{facts['cores']} cores" if "card" in facts else "one thread"
     return (
-        f"<sub>`benchmarks/bench_{benchmark}.py` at {facts['commit']}, {facts['when'][:10]}; Python {facts['python']},"
+        f"<sub>`benchmarks/bench_{script}` at {facts['commit']}, {facts['when'][:10]}; Python {facts['python']},"
         f" {versions}; {facts['cpu']}, {used}.</sub>"
     )
 
