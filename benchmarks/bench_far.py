@@ -203,8 +203,8 @@ def cell_table(records: list[dict[str, Any]]) -> str:
 def short_table(records: list[dict[str, Any]]) -> str:
     """Cells that are short of the promise."""
     short = [each for each in records if each["what"] == "cell" and each["converged"] >= FEWEST and is_short(each)]
-    header = ("from", "d", "family", "kink", "trend", "way", "converged", "missed")
-    return markdown(header, [(*(each[name] for name in header[:-1]), share(each)) for each in short])
+    names = ("needs", "d", "family", "kink", "trend", "way", "converged")
+    return markdown((*names, "missed"), [(*(each[name] for name in names), share(each)) for each in short])
 
 
 def cost_table(records: list[dict[str, Any]]) -> str:
