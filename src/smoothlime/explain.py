@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -24,7 +24,7 @@ def explain(
     method: str | Estimator = "auto",
     sigma: float | Any | Neighbourhood = 1.0,
     background: Any = None,
-    target: int | str | Mapping[Any, float] | None = None,
+    target: int | str | Sequence[int | str] | Mapping[Any, float] | None = None,
     output: Literal["probability", "margin"] = "probability",
     n_samples: int | None = None,
     rtol: float = 0.05,
@@ -66,8 +66,9 @@ def explain(
         Data that gives the feature scales; sigma then counts in their standard deviations. Missing values are left
         out; columns of a data frame are found by name.
     target
-        Output position or name; `"predicted"` for each row's own top class; `{"a": 1, "b": -1}` for a contrast. The
-        one margin of two classes is that of the second, so position 1; it needs no target.
+        Output position or name, or a list of them, one for each row; `"predicted"` for each row's own top class;
+        `{"a": 1, "b": -1}` for a contrast. The one margin of two classes is that of the second, so position 1; it needs
+        no target.
     output
         For classifiers: explain the probability or the margin. `"margin"` is also the score of an outlier detector and
         the raw score of boosted models. Functions and torch modules are taken as they are.

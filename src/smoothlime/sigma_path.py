@@ -168,7 +168,7 @@ def sigma_path(
     method: str | Estimator = "auto",
     neighbourhood: Neighbourhood | None = None,
     background: Any = None,
-    target: int | str | Mapping[Any, float] | None = None,
+    target: int | str | Sequence[int | str] | Mapping[Any, float] | None = None,
     output: Literal["probability", "margin"] = "probability",
     n_samples: int | Literal["auto"] = "auto",
     confidence: float = 0.95,

@@ -4,8 +4,12 @@ from typing import ClassVar
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
-from sklearn.ensemble import IsolationForest
+import torch
+from sklearn.datasets import load_iris
+from sklearn.ensemble import IsolationForest, RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.svm import SVC
 
@@ -44,6 +48,35 @@ class TestTargets:
         np.testing.assert_allclose(e.values, [A[0] - 2 * A[2]] * 2, atol=1e-12)
         assert e.output_name == "red − 2·blue"
 
+    @pytest.mark.parametrize(
+        "target",
+        [
+            ["blue", "green"],
+            (2, "green"),
+            np.array([2, 1]),
+            np.array(["blue", "green"]),
+            pd.Series(["blue", "green"], index=[7, 7]),
+            pl.Series([2, 1]),
+            pa.array(["blue", "green"]),
+            torch.tensor([2, 1]),
+        ],
+    )
+    def test_one_for_each_row(self, method, target):
+        e = self.explain(method, target)
+        np.testing.assert_allclose(e.values, [A[2], A[1]], atol=1e-12)
+        np.testing.assert_allclose(e.prediction, [X[0] @ A[2], X[1] @ A[1]])
+        assert (e.output_name, e.row_outputs) == ("by row", ("blue", "green"))
+
+    def test_one_for_each_row_is_what_each_row_says_alone(self, method):
+        both = self.explain(method, ["red", "blue"])
+        for row, target in enumerate(both.row_outputs):
+            alone = self.explain(method, target)
+            np.testing.assert_allclose(both.values[row], alone.values[row], rtol=1e-12)
+            np.testing.assert_allclose(both.radius[row], alone.radius[row], rtol=1e-12, atol=1e-15)
+
+    def test_the_same_for_each_row_keeps_its_name(self, method):
+        assert self.explain(method, ["red", 0]).output_name == "red"
+
     def test_every_output_from_the_same_draws(self, method):
         each = sl.explain_outputs(MODEL, X, method=method, n_samples=64)
         assert list(each) == ["red", "green", "blue"]
@@ -72,6 +105,20 @@ class TestTargets:
         ({"red": 0}, InvalidArgument, r"weight other than 0"),
         ({"red": np.nan}, InvalidArgument, r"weights must be finite numbers"),
         ({"purple": 1}, InvalidArgument, r"target 'purple' is not an output"),
+        (["red"], InvalidArgument, r"target has 1 entries for 2 rows; a list is one output for each row"),
+        ([], InvalidArgument, r"target has 0 entries for 2 rows"),
+        ([0, 1, 2], InvalidArgument, r"target has 3 entries for 2 rows.*give weights: \{'a': 1, 'b': -1\}"),
+        (["red", "purple"], InvalidArgument, r"at row 1, target 'purple' is not an output; the outputs are 'red'"),
+        ([0, 3], InvalidArgument, r"at row 1, target 3 is out of range; positions go from 0 to 2"),
+        ([True, 1], InvalidArgument, r"at row 0, target must be .* which True is not; write target=1"),
+        ([0, 1.5], WrongType, r"at row 1, target must be an output's position or name; got 1.5"),
+        ([0, None], WrongType, r"at row 1, target must be an output's position or name; got None"),
+        ([0, {"red": 1}], WrongType, r"at row 1, target must be an output's position or name; got \{'red'"),
+        ([["red"], ["red"]], WrongType, r"at row 0, target must be an output's position or name; got \['red'\]"),
+        (np.array([[0], [1]]), WrongType, r"one for each row; got a ndarray of shape \(2, 1\)"),
+        ({0, 1}, WrongType, r"one for each row; got a set"),
+        (iter([0, 1]), WrongType, r"one for each row; got a list_iterator"),
+        (pd.DataFrame({"a": [0, 1]}), WrongType, r"one for each row; got a DataFrame of shape \(2, 1\)"),
     ],
 )
 def test_bad_targets_say_what_is_wanted(target, kind, message):
@@ -137,3 +184,61 @@ class TestMarginOfTwoClasses:
 def test_predicted_needs_something_to_choose_from():
     with pytest.raises(InvalidArgument, match="needs several outputs"):
         sl.explain(lambda a: a[:, 0], X, target="predicted")
+
+
+class TestTargetsByRow:
+    """The same list wherever a target is taken."""
+
+    @pytest.mark.parametrize(
+        ("fitted", "output"),
+        [
+            (LogisticRegression(max_iter=1_000), "margin"),
+            (RandomForestClassifier(5, random_state=0), "probability"),
+        ],
+    )
+    def test_of_closed_forms(self, fitted, output):
+        iris = load_iris()
+        fitted.fit(iris.data, iris.target_names[iris.target])
+        rows, names = iris.data[[0, 70, 140]], ["virginica", "setosa", "setosa"]
+        each = sl.explain_outputs(fitted, rows, output=output)
+        e = sl.explain(fitted, rows, target=names, output=output)
+        assert e.is_exact
+        for row, name in enumerate(names):
+            np.testing.assert_allclose(e.values[row], each[name].values[row], rtol=1e-12, atol=1e-15)
+
+    def test_of_a_path(self):
+        path = sl.sigma_path(MODEL, X[0], [0.1, 1.0], target=["blue"])
+        assert path.output_name == "blue"
+        np.testing.assert_allclose(path.values, [A[2], A[2]], atol=1e-12)
+
+    def test_of_neighbours(self):
+        curved = sl.as_model(lambda a: np.tanh(a @ A.T), outputs=["red", "green", "blue"])
+        settings = {"sigma": 0.5, "n_samples": 256, "method": "stein"}
+        both = sl.robustness(curved, X, target=["red", "blue"], **settings)
+        for row, name in enumerate(["red", "blue"]):
+            alone = sl.robustness(curved, X, target=name, **settings)
+            np.testing.assert_allclose(both.per_row[row], alone.per_row[row], rtol=1e-9)
+        with pytest.raises(InvalidArgument, match="target has 3 entries for 2 rows"):
+            sl.robustness(curved, X, target=[0, 1, 2], **settings)
+
+    def test_of_agreement_and_certificates(self):
+        names = ["red", "blue"]
+        assert sl.agreement(MODEL, X, sigma=0.5, target=names).agrees == (True, True)
+        bounded = sl.as_model(lambda a: 1 / (1 + np.exp(-a @ A.T)), outputs=["red", "green", "blue"])
+        promise = sl.certify(bounded, X, sigma=0.5, target=names, output_range=(0, 1), n_samples=200)
+        for row, name in enumerate(names):
+            alone = sl.certify(bounded, X, sigma=0.5, target=name, output_range=(0, 1), n_samples=200)
+            np.testing.assert_allclose(promise.residual[row], alone.residual[row], rtol=1e-12)
+        words = "the output asked for at a row is explained where the row moves, too"
+        assert words in promise.assumes
+        assert words in sl.certify(bounded, sl.explain(bounded, X, target=names), output_range=(0, 1)).assumes
+
+    def test_in_a_file(self, tmp_path):
+        e = sl.explain(MODEL, X, target=["blue", "red"], n_samples=64)
+        e.save(tmp_path / "e.json")
+        again = sl.load(tmp_path / "e.json")
+        assert (again.output_name, again.row_outputs) == ("by row", ("blue", "red"))
+
+    def test_a_certificate_refuses_them_before_the_model_is_asked(self):
+        with pytest.raises(InvalidArgument, match="target 'purple' is not an output"):
+            sl.certify(MODEL, X, sigma=0.5, target=["red", "purple"], output_range=(0, 1))

@@ -35,7 +35,7 @@ from ..errors import InvalidArgument, WrongType
 from ..estimators.certified import standardising_factor
 from ..models import Differentiable, as_model
 from ..models.problem import build_problem
-from ..models.targets import check_target, implied_range, stretch_of
+from ..models.targets import BY_ROW, check_target, implied_range, is_by_row, stretch_of
 from ..result.explanation import Explanation
 from ..space.neighbourhood import Factor, Neighbourhood
 from ..space.tables import as_table
@@ -303,6 +303,8 @@ def certify(
         assumes.append("fixed features that stay as they are")
     if _is_predicted(explanation, adapted, target):
         assumes.append("that the output predicted at a row is explained where the row moves, too")
+    elif is_by_row(target) or (explanation is not None and BY_ROW in explanation.output_name):
+        assumes.append("that the output asked for at a row is explained where the row moves, too")
     missed = 0.0 if residual is None else 1 - level
     noise, guarantee = np.zeros(len(rows)), "certified"
     if explanation is not None and not explanation.is_exact:
@@ -331,7 +333,8 @@ def certify(
 def _is_predicted(explanation: Explanation | None, model: Any, target: Any) -> bool:
     """Whether each row's own top class is explained, which another row may not share."""
     if explanation is not None:
-        return any(name != explanation.output_name for name in explanation.row_outputs)
+        is_asked_for = BY_ROW in explanation.output_name
+        return not is_asked_for and any(name != explanation.output_name for name in explanation.row_outputs)
     return isinstance(target, str) and target == "predicted" and "predicted" not in getattr(model, "outputs", ())
 
 

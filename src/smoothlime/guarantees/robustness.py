@@ -14,7 +14,7 @@ from ..errors import InvalidArgument
 from ..estimators import Estimator
 from ..models import Model, model_epsilon
 from ..models.problem import build_problem
-from ..models.targets import implied_range, stretch_of
+from ..models.targets import each_target, implied_range, is_by_row, stretch_of
 from ..result.explanation import Explanation
 from ..sampling.loop import run
 from ..sampling.options import Options
@@ -119,13 +119,14 @@ def robustness(
     )
     steps[:, :, factor.free] = width * (factor.steps(z) if units == "standardised" else z)
     everyone = np.concatenate([rows[:, None], rows[:, None] + steps], axis=1).reshape(-1, d)
+    of_everyone = np.repeat(each_target(target, r), k + 1).tolist() if is_by_row(target) else target
 
     def explained(settings: Options) -> Explanation:
         # draws that are turned to each row would not be shared
         problem = prepare(adapted, everyone, sigma=around)
-        plan = resolve(problem, settings, method=method, target=target, design=design, may_rotate=False)
+        plan = resolve(problem, settings, method=method, target=of_everyone, design=design, may_rotate=False)
         # across a decision boundary "predicted" would be another output, whose slopes are no neighbours
-        (e,) = run(plan, plan.resolve(target).held(k + 1), progress)
+        (e,) = run(plan, plan.resolve(of_everyone).held(k + 1), progress)
         return e
 
     def largest(e: Explanation) -> Array:

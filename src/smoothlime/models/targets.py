@@ -1,4 +1,4 @@
-"""Targets as weights on outputs: one output, each row's own top class, a contrast, or all at once."""
+"""Targets as weights on outputs: one output, one for each row, each row's own top class, a contrast, or all at once."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from typing import Any
 import numpy as np
 
 from .._core.types import Array
-from .._core.validate import as_names
+from .._core.validate import as_names, is_iterable
 from ..errors import InvalidArgument, WrongType
+
+BY_ROW = "by row"
+"""Name of what is explained where targets differ from row to row; `row_outputs` has their names."""
 
 
 class Score(tuple[str, ...]):
@@ -86,6 +89,8 @@ def resolve_target(target: Any, names: tuple[str, ...], r: int, predictions: Cal
     k = len(names)
     if isinstance(target, Mapping):
         return _contrast(target, names, r)
+    if is_by_row(target):
+        return _by_row(each_target(target, r), names)
     if isinstance(target, str) and target == "predicted" and "predicted" not in names:
         if k == 1:
             msg = "target='predicted' needs several outputs to choose from; this model has one"
@@ -102,6 +107,48 @@ def resolve_target(target: Any, names: tuple[str, ...], r: int, predictions: Cal
     return Target(np.broadcast_to(weights, (r, 1, k)), (names[j],), ((names[j],),) * r)
 
 
+def is_by_row(target: Any) -> bool:
+    """Whether there is a target for each row: a sequence, not a name and no contrast."""
+    return not isinstance(target, str | bytes | Mapping) and is_iterable(target)
+
+
+def each_target(target: Any, r: int | None = None) -> list[Any]:
+    """The targets of all rows, one for each; an error where they are not as many as r rows."""
+    if isinstance(target, set | frozenset) or not hasattr(target, "__len__") or getattr(target, "ndim", 1) != 1:
+        shape = f" of shape {tuple(target.shape)}" if hasattr(target, "shape") else ""
+        msg = f"target must be one output, or a list of them, one for each row; got a {type(target).__name__}{shape}"
+        raise WrongType(msg, argument="target")
+    as_list = getattr(target, "to_pylist", None) or getattr(target, "tolist", None)  # of arrays, series and tensors
+    each = list(target) if as_list is None else as_list()
+    for row, one in enumerate(each):
+        if not (isinstance(one, str) or hasattr(one, "__index__")):
+            msg = f"at row {row}, target must be an output's position or name; got {one!r}"
+            raise WrongType(msg, argument="target")
+    if r is not None and len(each) != r:
+        msg = (
+            f"target has {len(each)} entries for {r} row{'s' * (r != 1)}; a list is one output for each row."
+            " For a sum or a difference of outputs give weights: {'a': 1, 'b': -1}"
+        )
+        raise InvalidArgument(msg, argument="target")
+    return each
+
+
+def _by_row(each: list[Any], names: tuple[str, ...]) -> Target:
+    chosen = [_position_at(row, target, names) for row, target in enumerate(each)]
+    found = tuple(names[j] for j in chosen)
+    name = found[0] if found and len(set(found)) == 1 else BY_ROW
+    return Target(np.eye(len(names))[chosen][:, None, :], (name,), tuple((one,) for one in found))
+
+
+def _position_at(row: int, target: Any, names: tuple[str, ...]) -> int:
+    """The position of an output, or an error that names the row it was for."""
+    try:
+        return _position(target, names)
+    except (InvalidArgument, WrongType) as err:
+        msg = f"at row {row}, {err}"
+        raise type(err)(msg, argument="target") from None
+
+
 def check_target(target: Any, model: Any) -> None:
     """Refuse what is known to be no target of a model, before the model is asked for anything.
 
@@ -109,6 +156,10 @@ def check_target(target: Any, model: Any) -> None:
     may be meant. Without a target any single output is.
     """
     if target is None:
+        return
+    if is_by_row(target):
+        for each in set(each_target(target)):
+            check_target(each, model)
         return
     names = output_names(model.outputs, len(model.outputs)) if getattr(model, "outputs", ()) else ()
     if not names:
