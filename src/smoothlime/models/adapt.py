@@ -98,6 +98,10 @@ def as_model(
             msg = "output is for classifiers and torch modules; a function's outputs are explained as they are"
             raise InvalidArgument(msg, argument="output")
         return FunctionModel(obj, called, names, takes or "array")
+    if isinstance(obj, list | tuple):
+        msg = f"model is a {type(obj).__name__} of {len(obj)}; give one model at a time, or a function that combines"
+        msg += " them: lambda a: np.mean([each.predict(a) for each in models], axis=0)"
+        raise WrongType(msg)
     way = ", which scores new points if made with novelty=True" * (name == "LocalOutlierFactor")
     way = way or ", which labels the rows it was fitted on, but no others" * hasattr(obj, "fit_predict")
     msg = f"model must be a torch module, an estimator with predict, or a function of points (n, d); got a {name}{way}"

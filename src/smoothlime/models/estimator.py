@@ -20,6 +20,7 @@ from .fitted import (
     names_in,
     offers,
     raw_score_switch,
+    width_of,
     with_categories,
 )
 from .labels import refuse_labels
@@ -83,6 +84,11 @@ class EstimatorModel:
     def feature_names(self) -> tuple[str, ...] | None:
         """Names that were given, or else the columns of the data frame it was fitted on."""
         return names_in(self.estimator) if self.given_names is None else self.given_names
+
+    @property
+    def n_features(self) -> int | None:
+        """Number of features, where the library would not refuse another."""
+        return width_of(self.estimator)
 
     @property
     def is_margin(self) -> bool:

@@ -72,6 +72,13 @@ def _names_of_boosted(estimator: Any) -> list[str] | None:
     return None
 
 
+def width_of(estimator: Any) -> int | None:
+    """Number of features, of a library that would ignore others beyond; None where it refuses them itself."""
+    fitted = getattr(estimator, "best_estimator_", estimator)
+    names = attribute(fitted, "feature_names_") if "catboost.CatBoost" in kinds_of(fitted) else None
+    return len(names) if names else None
+
+
 def looks_up_columns(estimator: Any) -> bool:
     """Whether it must be given a data frame where there is one: some go by names, CatBoost's categories by types."""
     return attribute(estimator, "feature_names_in_") is not None or bool(whole_categories(estimator))

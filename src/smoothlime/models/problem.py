@@ -72,6 +72,7 @@ def build_problem(
     data = as_table(background, "background")
     columns = agreed_columns(None, {"sigma": sigma}) if data is None else data.names
     given = _given_names(getattr(adapted, "feature_names", None), table, columns, d)
+    _check_width(adapted, d)
     names = check_names(given, d)
     neighbourhood = choose_neighbourhood(sigma, background if data is None else data, given, d)
     if table is not None:
@@ -100,6 +101,15 @@ def _read(X: Any) -> tuple[Table | None, Array]:
         )
         raise WrongType(msg)
     return table, table.numbers()
+
+
+def _check_width(model: Model, d: int) -> None:
+    """Refuse rows of another width than the model says it takes; most models refuse them themselves."""
+    wanted = getattr(model, "n_features", None)
+    if wanted is not None and wanted != d:
+        what = "lose a column" if d < wanted else "gain a column, the label perhaps"
+        msg = f"X has {d} features but the model takes {wanted}; did the rows {what}?"
+        raise InvalidArgument(msg, argument="X")
 
 
 def _refuse_moved_categories(model: Model, factor: Factor, names: tuple[str, ...]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -52,7 +53,6 @@ class TorchModel:
 
     module: Any
     is_probability: bool
-    torch: Any
     dtype: np.dtype[Any]
     tensor_dtype: Any
     device: Any
@@ -70,6 +70,11 @@ class TorchModel:
     is_pure: ClassVar[bool] = True
     device_sums: ClassVar[str] = "torch_sums.TorchSums"
     """What adds up its gradients where they are: file and class of `device`"""
+
+    @property
+    def torch(self) -> Any:
+        """The library. It is no field, as a library cannot be sent to another process; a module brings it along."""
+        return sys.modules["torch"]
 
     @property
     def output_range(self) -> tuple[float, float] | None:
@@ -231,7 +236,6 @@ def from_torch(
     return TorchModel(
         module=module,
         is_probability=output == "probability",
-        torch=torch,
         dtype=np.dtype(np.float64 if tensor_dtype == torch.float64 else np.float32),
         tensor_dtype=tensor_dtype,
         device=home if device is None else device,

@@ -1,0 +1,216 @@
+"""Every adapter keeps the same promises: see adapter_checks.py. Cases of this environment's libraries."""
+
+import time
+from functools import partial
+
+import catboost
+import lightgbm
+import numpy as np
+import pytest
+import torch
+import xgboost
+from scipy.special import logsumexp, softmax
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    IsolationForest,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVR
+
+import smoothlime as sl
+
+from .adapter_checks import CHECKS, Case, called
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(150, 4))
+VALUE = X[:, 0] + np.sin(2 * X[:, 1]) + 0.3 * X[:, 2] * X[:, 3]
+TWO, THREE = (VALUE > 0).astype(int), np.digitize(VALUE, [-0.7, 0.7])
+POINTS = X[:12]
+FEW = {"n_estimators": 6, "n_jobs": 1}
+LIGHT = {**FEW, "verbose": -1}
+CAT = {"iterations": 6, "depth": 3, "thread_count": 1, "verbose": 0, "allow_writing_files": False}
+
+
+def network(outputs=3, dtype=torch.float64):
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        layers = [torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, outputs)]
+        return torch.nn.Sequential(*layers).to(dtype).eval()
+
+
+def all_of(net):
+    """Weights, whether they are trained, what was left at them, and the mode of each layer."""
+    modes = [each.training for each in net.modules()]
+    return modes, [(each.requires_grad, each.grad, each.detach().numpy().tobytes()) for each in net.parameters()]
+
+
+def through(net, points):
+    parameter = next(net.parameters())
+    return net(torch.as_tensor(np.asarray(points), dtype=parameter.dtype)).detach().numpy()
+
+
+def as_probabilities(net, points):
+    return softmax(through(net, points).astype(float), axis=1)
+
+
+def predict(model, points):
+    return model.predict(points)
+
+
+def probabilities(model, points):
+    return model.predict_proba(points)
+
+
+def score(model, points):
+    return model.decision_function(points)
+
+
+MARGIN = {"output": "margin"}
+TORCH = [
+    Case("torch module", "float64", network, through, POINTS, gradients=True, method="smoothgrad",
+         state=all_of),
+    Case(
+        "torch module", "float32", partial(network, dtype=torch.float32), through, POINTS.astype(np.float32),
+        gradients=True, method="smoothgrad", dtype=np.float32, state=all_of,
+    ),
+    Case(
+        "torch module", "probabilities", network, as_probabilities, POINTS, gradients=True, method="smoothgrad",
+        options={"output": "probability", "outputs": ("a", "b", "c"), "feature_names": tuple("wxyz")},
+        outputs=("a", "b", "c"), feature_names=tuple("wxyz"), state=all_of,
+    ),
+]  # fmt: skip
+FUNCTIONS = [
+    Case("function", "", lambda: partial(logsumexp, axis=1), lambda f, a: f(a), POINTS, wrong_width=None, state=repr),
+    Case(
+        "function", "several outputs, named", lambda: partial(softmax, axis=1), lambda f, a: f(a), POINTS,
+        options={"outputs": tuple("abcd")}, outputs=tuple("abcd"), wrong_width=None, state=repr,
+    ),
+    Case(
+        "function and its gradient (`from_functions`)", "",
+        lambda: sl.from_functions(values=partial(logsumexp, axis=1), gradients=partial(softmax, axis=1)),
+        lambda model, a: logsumexp(a, axis=1), POINTS, gradients=True, method="smoothgrad", wrong_width=None,
+    ),
+    Case(
+        "`Model` of one's own", "", lambda: sl.testing.Sine([2.0, 0.5, -1.0, 0.3]), lambda f, a: f.values(a), POINTS,
+        outputs=("output",), gradients=True, method="smoothgrad", spawns=False, state=lambda f: sorted(vars(f)),
+    ),
+]  # fmt: skip
+SKLEARN = [
+    Case("scikit-learn, linear", "regression", lambda: LinearRegression().fit(X, VALUE), predict, POINTS,
+         method="exact"),
+    Case("scikit-learn, linear", "two classes", lambda: LogisticRegression().fit(X, TWO), probabilities, POINTS,
+         outputs=("0", "1"), method="exact"),
+    Case("scikit-learn, linear", "margin of three classes", lambda: LogisticRegression().fit(X, THREE), score, POINTS,
+         options=MARGIN, outputs=("0", "1", "2"), method="exact"),
+    Case("scikit-learn, trees", "forest", lambda: RandomForestClassifier(6, random_state=0).fit(X, THREE),
+         probabilities, POINTS, outputs=("0", "1", "2"), method="exact"),
+    Case("scikit-learn, trees", "forest of numbers", lambda: RandomForestRegressor(6, random_state=0).fit(X, VALUE),
+         predict, POINTS, method="exact"),
+    Case("scikit-learn, trees", "histograms", lambda: HistGradientBoostingRegressor(max_iter=6).fit(X, VALUE),
+         predict, POINTS, method="exact"),
+    Case("scikit-learn, boosted classifier", "",
+         lambda: GradientBoostingClassifier(n_estimators=6, random_state=0).fit(X, TWO), probabilities, POINTS,
+         outputs=("0", "1"), method="jumps"),
+    Case("scikit-learn, boosted classifier", "margin",
+         lambda: GradientBoostingClassifier(n_estimators=6, random_state=0).fit(X, TWO), score, POINTS,
+         options=MARGIN, outputs=("1",), method="exact"),
+    Case("scikit-learn, all others", "kernels", lambda: SVR().fit(X, VALUE), predict, POINTS),
+    Case("scikit-learn, all others", "network",
+         lambda: MLPClassifier(5, max_iter=800, random_state=0, tol=1e-2).fit(X, THREE), probabilities, POINTS,
+         outputs=("0", "1", "2")),
+    Case("scikit-learn, all others", "score of outliers",
+         lambda: IsolationForest(n_estimators=6, random_state=0).fit(X), score, POINTS, options=MARGIN),
+    Case("pipeline", "of a linear model", lambda: make_pipeline(StandardScaler(), LogisticRegression()).fit(X, TWO),
+         probabilities, POINTS, outputs=("0", "1"), method="exact"),
+    Case("pipeline", "of trees", lambda: make_pipeline(StandardScaler(), xgboost.XGBClassifier(**FEW)).fit(X, TWO),
+         probabilities, POINTS, outputs=("0", "1")),
+]  # fmt: skip
+BOOSTED = [
+    Case("XGBoost estimator", "regression", lambda: xgboost.XGBRegressor(**FEW).fit(X, VALUE), predict, POINTS,
+         method="exact"),
+    Case("XGBoost estimator", "three classes", lambda: xgboost.XGBClassifier(**FEW).fit(X, THREE), probabilities,
+         POINTS, outputs=("0", "1", "2"), method="jumps"),
+    Case("XGBoost estimator", "margin", lambda: xgboost.XGBClassifier(**FEW).fit(X, TWO),
+         lambda model, a: model.predict(a, output_margin=True), POINTS, options=MARGIN, outputs=("1",),
+         method="exact"),
+    Case("LightGBM estimator", "regression", lambda: lightgbm.LGBMRegressor(**LIGHT).fit(X, VALUE), predict, POINTS,
+         method="exact"),
+    Case("LightGBM estimator", "two classes", lambda: lightgbm.LGBMClassifier(**LIGHT).fit(X, TWO), probabilities,
+         POINTS, outputs=("0", "1"), method="jumps"),
+    Case("LightGBM estimator", "margin", lambda: lightgbm.LGBMClassifier(**LIGHT).fit(X, THREE),
+         lambda model, a: model.predict(a, raw_score=True), POINTS, options=MARGIN, outputs=("0", "1", "2"),
+         method="exact"),
+    Case("CatBoost", "regression", lambda: catboost.CatBoostRegressor(**CAT).fit(X, VALUE), predict, POINTS,
+         method="exact"),
+    Case("CatBoost", "two classes", lambda: catboost.CatBoostClassifier(**CAT).fit(X, TWO), probabilities, POINTS,
+         outputs=("0", "1"), method="jumps"),
+    Case("CatBoost", "margin", lambda: catboost.CatBoostClassifier(**CAT).fit(X, TWO),
+         lambda model, a: model.predict(a, prediction_type="RawFormulaVal"), POINTS, options=MARGIN, outputs=("1",),
+         method="exact"),
+]  # fmt: skip
+CASES = [*TORCH, *FUNCTIONS, *SKLEARN, *BOOSTED]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=called)
+@pytest.mark.parametrize("case", CASES, ids=called)
+def test_the_contract(case, check):
+    check(case)
+
+
+class Faulty:
+    """log Σ exp, with one fault."""
+
+    def __init__(self, fault):
+        self.fault = fault
+        self.outputs = ("a", "b")[: 1 + (fault == "swapped")]
+        self.dtype = np.float32 if fault == "type" else np.float64
+
+    def values(self, points):
+        if self.fault == "written":
+            self.calls = True
+        if self.fault == "shared":
+            self.points = points  # another thread puts its own there
+            time.sleep(1e-4)
+            points = self.points
+        if self.fault == "swapped":
+            return np.column_stack([-logsumexp(points, axis=1), logsumexp(points, axis=1)])
+        out = logsumexp(points, axis=1)[:, None]
+        if self.fault == "batch":
+            out = out + 1e-9 * len(points)
+        return out * (1 + 1e-10) if self.fault == "value" else out
+
+    def values_and_gradients(self, points, weights):
+        gradient = softmax(points, axis=1) * (1.0 if self.fault == "gradient" else weights)
+        return self.values(points), gradient
+
+
+@pytest.mark.parametrize(
+    ("fault", "check"),
+    [
+        ("value", "values_are_the_librarys_own"),
+        ("gradient", "gradients_are_finite_differences"),
+        ("type", "dtype_is_the_models"),
+        ("swapped", "targets_go_by_position_and_name"),
+        ("batch", "the_size_of_a_batch_changes_nothing"),
+        ("shared", "threads_give_the_same"),
+        ("written", "the_model_is_left_as_it_was_found"),
+        ("", "rows_of_a_wrong_width_are_refused"),
+        ("", "explain_takes_it_as_it_is"),
+    ],
+)
+def test_the_checks_see_faults(fault, check):
+    def ask(model, points):
+        out = logsumexp(points, axis=1)
+        return np.column_stack([out, -out]) if fault == "swapped" else out
+
+    outputs = ("a", "b") if fault == "swapped" else ("a",)
+    case = Case("", "", lambda: Faulty(fault), ask, POINTS, outputs=outputs, gradients=True, state=repr)
+    (asked,) = [each for each in CHECKS if each.__name__ == check]
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        asked(case)
