@@ -7,15 +7,18 @@ A test file makes cases, and asks every check about each of them::
     def test_the_contract(case, check):
         check(case)
 
+and has their kinds in a table of docs/models.md, which `assert_rows` compares with them.
 Nothing is imported here but NumPy, pytest and smoothlime, so that any environment can use it.
 """
 
 import multiprocessing
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -304,3 +307,32 @@ CHECKS = (
 def called(each: Any) -> str:
     """What a test is called by."""
     return str(each) if isinstance(each, Case) else each.__name__
+
+
+# ---- the table in docs/models.md
+
+PAGE = Path(__file__).parents[2] / "docs" / "models.md"
+
+
+def row_of(kind: str, cases: Iterable[Case]) -> str:
+    """What the cases of one kind say of it, as a row of the table."""
+    own = [case for case in cases if case.kind == kind]
+    methods, shapes = {case.method for case in own}, {case.shapes for case in own}
+    assert len({case.gradients for case in own}) == len(shapes) == 1, f"kind {kind!r} is several kinds"
+    exact = "yes" if methods == {"exact"} else "some" if "exact" in methods else "no"
+    if "jumps" in methods:
+        exact = "margins and numbers; probabilities by `jumps`" if "exact" in methods else "by `jumps`"
+    return f"| {kind} | yes | {'yes' if own[0].gradients else 'no'} | {exact} | {shapes.pop()} |"
+
+
+def assert_rows(cases: Iterable[Case], table: str, *, complete: bool) -> None:
+    """The table that stands in the page after the comment of this name has the rows of these cases, and no others.
+
+    With `complete=False` it may have others, of cases that another run has.
+    """
+    cases = list(cases)
+    expected = [row_of(kind, cases) for kind in dict.fromkeys(case.kind for case in cases)]
+    lines = PAGE.read_text(encoding="utf-8").partition(f"<!-- cases: {table} -->")[2].strip().splitlines()
+    there = list(takewhile(lambda line: line.startswith("|"), lines))[2:]
+    wrong = [row for row in expected if row not in there] + [row for row in there if complete and row not in expected]
+    assert not wrong, "\n".join(["rows of docs/models.md should be:", *expected, "these differ:", *wrong])

@@ -25,7 +25,7 @@ from sklearn.svm import SVR
 
 import smoothlime as sl
 
-from .adapter_checks import CHECKS, Case, called
+from .adapter_checks import CHECKS, Case, assert_rows, called
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 4))
@@ -108,16 +108,16 @@ SKLEARN = [
          outputs=("0", "1"), method="exact"),
     Case("scikit-learn, linear", "margin of three classes", lambda: LogisticRegression().fit(X, THREE), score, POINTS,
          options=MARGIN, outputs=("0", "1", "2"), method="exact"),
-    Case("scikit-learn, trees", "forest", lambda: RandomForestClassifier(6, random_state=0).fit(X, THREE),
+    Case("scikit-learn, trees and forests", "forest", lambda: RandomForestClassifier(6, random_state=0).fit(X, THREE),
          probabilities, POINTS, outputs=("0", "1", "2"), method="exact"),
-    Case("scikit-learn, trees", "forest of numbers", lambda: RandomForestRegressor(6, random_state=0).fit(X, VALUE),
-         predict, POINTS, method="exact"),
-    Case("scikit-learn, trees", "histograms", lambda: HistGradientBoostingRegressor(max_iter=6).fit(X, VALUE),
-         predict, POINTS, method="exact"),
-    Case("scikit-learn, boosted classifier", "",
+    Case("scikit-learn, trees and forests", "forest of numbers",
+         lambda: RandomForestRegressor(6, random_state=0).fit(X, VALUE), predict, POINTS, method="exact"),
+    Case("scikit-learn, boosted trees", "histograms",
+         lambda: HistGradientBoostingRegressor(max_iter=6).fit(X, VALUE), predict, POINTS, method="exact"),
+    Case("scikit-learn, boosted trees", "",
          lambda: GradientBoostingClassifier(n_estimators=6, random_state=0).fit(X, TWO), probabilities, POINTS,
          outputs=("0", "1"), method="jumps"),
-    Case("scikit-learn, boosted classifier", "margin",
+    Case("scikit-learn, boosted trees", "margin",
          lambda: GradientBoostingClassifier(n_estimators=6, random_state=0).fit(X, TWO), score, POINTS,
          options=MARGIN, outputs=("1",), method="exact"),
     Case("scikit-learn, all others", "kernels", lambda: SVR().fit(X, VALUE), predict, POINTS),
@@ -126,10 +126,12 @@ SKLEARN = [
          outputs=("0", "1", "2")),
     Case("scikit-learn, all others", "score of outliers",
          lambda: IsolationForest(n_estimators=6, random_state=0).fit(X), score, POINTS, options=MARGIN),
-    Case("pipeline", "of a linear model", lambda: make_pipeline(StandardScaler(), LogisticRegression()).fit(X, TWO),
-         probabilities, POINTS, outputs=("0", "1"), method="exact"),
-    Case("pipeline", "of trees", lambda: make_pipeline(StandardScaler(), xgboost.XGBClassifier(**FEW)).fit(X, TWO),
-         probabilities, POINTS, outputs=("0", "1")),
+    Case("pipeline, scalers and a linear model", "",
+         lambda: make_pipeline(StandardScaler(), LogisticRegression()).fit(X, TWO), probabilities,
+         POINTS, outputs=("0", "1"), method="exact"),
+    Case("pipeline, all others", "of trees",
+         lambda: make_pipeline(StandardScaler(), xgboost.XGBClassifier(**FEW)).fit(X, TWO), probabilities,
+         POINTS, outputs=("0", "1")),
 ]  # fmt: skip
 BOOSTED = [
     Case("XGBoost estimator", "regression", lambda: xgboost.XGBRegressor(**FEW).fit(X, VALUE), predict, POINTS,
@@ -161,6 +163,10 @@ CASES = [*TORCH, *FUNCTIONS, *SKLEARN, *BOOSTED]
 @pytest.mark.parametrize("case", CASES, ids=called)
 def test_the_contract(case, check):
     check(case)
+
+
+def test_the_page_has_a_row_for_each_kind():
+    assert_rows(CASES, "contract", complete=True)
 
 
 class Faulty:
