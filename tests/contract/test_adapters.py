@@ -71,6 +71,19 @@ def score(model, points):
     return model.decision_function(points)
 
 
+def trained(y, names=None, **settings):
+    data = xgboost.DMatrix(X, y, feature_names=None if names is None else list(names))
+    return xgboost.train({"nthread": 1, **settings}, data, 6)
+
+
+def by_matrix(booster, points, **how):
+    return booster.predict(xgboost.DMatrix(points, feature_names=booster.feature_names), **how)
+
+
+def light(y, **settings):
+    return lightgbm.train({"num_threads": 1, "verbose": -1, **settings}, lightgbm.Dataset(X, y), 6)
+
+
 MARGIN = {"output": "margin"}
 TORCH = [
     Case("torch module", "float64", network, through, POINTS, gradients=True, method="smoothgrad",
@@ -148,6 +161,19 @@ BOOSTED = [
     Case("LightGBM estimator", "margin", lambda: lightgbm.LGBMClassifier(**LIGHT).fit(X, THREE),
          lambda model, a: model.predict(a, raw_score=True), POINTS, options=MARGIN, outputs=("0", "1", "2"),
          method="exact"),
+    Case("XGBoost `Booster`", "regression", lambda: trained(VALUE), by_matrix, POINTS, method="exact"),
+    Case("XGBoost `Booster`", "two classes", lambda: trained(TWO, objective="binary:logistic"), by_matrix, POINTS,
+         method="jumps"),
+    Case("XGBoost `Booster`", "margins of three classes, named columns",
+         lambda: trained(THREE, "abcd", objective="multi:softprob", num_class=3),
+         partial(by_matrix, output_margin=True), POINTS, options=MARGIN, feature_names=tuple("abcd"), method="exact"),
+    Case("LightGBM `Booster`", "three classes", lambda: light(THREE, objective="multiclass", num_class=3), predict,
+         POINTS, method="jumps"),
+    Case("LightGBM `Booster`", "margin", lambda: light(TWO, objective="binary"),
+         lambda model, a: model.predict(a, raw_score=True), POINTS, options=MARGIN, method="exact"),
+    Case("CatBoost", "base class", lambda: catboost.CatBoost({"loss_function": "Logloss", **CAT}).fit(X, TWO),
+         lambda model, a: model.predict(a, prediction_type="Probability"), POINTS, outputs=("0", "1"),
+         method="jumps"),
     Case("CatBoost", "regression", lambda: catboost.CatBoostRegressor(**CAT).fit(X, VALUE), predict, POINTS,
          method="exact"),
     Case("CatBoost", "two classes", lambda: catboost.CatBoostClassifier(**CAT).fit(X, TWO), probabilities, POINTS,

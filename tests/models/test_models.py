@@ -495,13 +495,6 @@ class TestEstimators:
             sl.explain(chain, POINTS)
         sl.explain(lambda a: chain.predict_proba(a)[:, 0], POINTS, n_samples=64)
 
-    def test_a_booster_of_xgboost_names_what_can_be_asked(self):
-        import xgboost
-
-        fitted = xgboost.XGBRegressor(n_estimators=2, n_jobs=1).fit(X, X[:, 0])
-        with pytest.raises(WrongType, match=r"xgboost Booster.*lambda a: booster.predict\(xgboost.DMatrix\(a\)\)"):
-            sl.explain(fitted.get_booster(), POINTS)
-
     def test_outlier_factors_of_new_points_need_novelty(self):
         with pytest.raises(WrongType, match="got a LocalOutlierFactor, which scores new points if made with novelty"):
             sl.explain(LocalOutlierFactor().fit(X), POINTS, output="margin")

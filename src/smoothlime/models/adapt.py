@@ -30,8 +30,8 @@ def as_model(
     Parameters
     ----------
     obj
-        A torch module, an estimator with `predict` or `predict_proba`, a function of points (n, d), or a
-        Model already.
+        A torch module, an estimator with `predict` or `predict_proba`, a Booster of XGBoost or LightGBM, a function of
+        points (n, d), or a Model already.
     output
         `None`: a torch module's outputs as they come, a classifier's probabilities. `"probability"` puts a
         softmax on a torch module's logits (a sigmoid where there is one). `"margin"` takes the

@@ -11,14 +11,18 @@ from typing import Any
 import numpy as np
 
 from .._core.validate import is_iterable
-from ..errors import InvalidArgument, WrongType
+from ..errors import InvalidArgument
 from .fitted import (
+    PROBABILITY_SWITCH,
     attribute,
     gives_probabilities,
+    is_booster_of_xgboost,
+    kinds_of,
     last_part,
     looks_up_columns,
     names_in,
     offers,
+    predicts_probabilities,
     raw_score_switch,
     width_of,
     with_categories,
@@ -26,6 +30,7 @@ from .fitted import (
 from .labels import refuse_labels
 from .protocol import as_columns
 from .targets import Score
+from .xgboost import ask_booster, check_trained
 
 
 class Unsaid:
@@ -64,13 +69,13 @@ NAMES_UNSAID = Unsaid("X does not have valid feature names")
 
 @dataclass(frozen=True, slots=True)
 class EstimatorModel:
-    """A fitted estimator, asked through one of its prediction methods; names are those of its latest fit."""
+    """A fitted estimator or booster, asked through one of its prediction methods; names are those of its latest fit."""
 
     estimator: Any
     ask: str
     given_names: tuple[str, ...] | None
     switch: Mapping[str, Any] | None = field(default=None, hash=False)
-    """What makes `predict` return raw scores, where the library has that instead of a method"""
+    """What makes `predict` return raw scores or probabilities, where the library has that instead of a method"""
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -93,12 +98,16 @@ class EstimatorModel:
     @property
     def is_margin(self) -> bool:
         """Whether raw scores are asked for."""
-        return self.switch is not None or self.ask == "decision_function"
+        return self.switch not in (None, PROBABILITY_SWITCH) or self.ask == "decision_function"
 
     @property
     def output_range(self) -> tuple[float, float] | None:
         """Range that no output leaves, where it is known; not all that `predict_proba` returns are probabilities."""
-        return (0.0, 1.0) if self.ask == "predict_proba" and gives_probabilities(self.estimator) else None
+        if self.ask == "predict_proba" or self.switch == PROBABILITY_SWITCH:
+            is_known = gives_probabilities(self.estimator)
+        else:
+            is_known = self.ask == "predict" and self.switch is None and predicts_probabilities(self.estimator)
+        return (0.0, 1.0) if is_known else None
 
     @property
     def wants_table(self) -> bool:
@@ -107,6 +116,8 @@ class EstimatorModel:
 
     def values(self, points: Any) -> Any:
         """Outputs at each point, (n, k)."""
+        if is_booster_of_xgboost(self.estimator):
+            return as_columns(ask_booster(self.estimator, points, margin=self.is_margin), len(points))
         with NAMES_UNSAID:
             asked = with_categories(self.estimator, points)
             return as_columns(getattr(self.estimator, self.ask)(asked, **(self.switch or {})), len(points))
@@ -117,7 +128,8 @@ def from_estimator(estimator: Any, *, output: str, feature_names: tuple[str, ...
 
     The margin is the `decision_function`, or else the raw score that boosting libraries add up.
     """
-    _refuse_booster(estimator)
+    if is_booster_of_xgboost(estimator):
+        check_trained(estimator)
     names, classes = feature_names, _classes(estimator)
     labels: tuple[str, ...] = ()
     is_classifier = getattr(estimator, "_estimator_type", None) == "classifier" or classes is not None
@@ -130,6 +142,12 @@ def from_estimator(estimator: Any, *, output: str, feature_names: tuple[str, ...
         raise InvalidArgument(msg)
     else:
         labels = _labels(estimator)
+    if (
+        output == "probability"
+        and not offers(estimator, "predict_proba")
+        and "catboost.CatBoost" in kinds_of(estimator)
+    ):
+        return EstimatorModel(estimator, "predict", names, PROBABILITY_SWITCH)
     if output == "probability":
         _check_offered(estimator, "predict_proba", output)
         return EstimatorModel(estimator, "predict_proba", names)
@@ -198,13 +216,3 @@ def _refuse_pairs(estimator: Any, labels: tuple[str, ...]) -> None:
             " set decision_function_shape='ovr', which needs no new fit"
         )
         raise InvalidArgument(msg)
-
-
-def _refuse_booster(estimator: Any) -> None:
-    """Refuse XGBoost's own Booster, which predicts from nothing but its own matrices."""
-    if any(cls.__name__ == "Booster" and cls.__module__.startswith("xgboost.") for cls in type(estimator).__mro__):
-        msg = (
-            "model is an xgboost Booster, which takes no arrays; give the XGBRegressor or XGBClassifier it is from, or"
-            " a function: lambda a: booster.predict(xgboost.DMatrix(a))"
-        )
-        raise WrongType(msg)

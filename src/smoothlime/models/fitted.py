@@ -25,10 +25,14 @@ RAW_SCORES: dict[str, dict[str, Any]] = {
     "xgboost.XGBModel": {"output_margin": True},
     "lightgbm.LGBMModel": {"raw_score": True},
     "lightgbm.Booster": {"raw_score": True},
+    "xgboost.Booster": {"output_margin": True},
     "catboost.CatBoostRanker": {},  # predicts nothing else
     "catboost.CatBoost": {"prediction_type": "RawFormulaVal"},
 }
 """What `predict` of boosting libraries must be given to return raw scores."""
+
+PROBABILITY_SWITCH: dict[str, Any] = {"prediction_type": "Probability"}
+"""What `predict` of CatBoost's base class must be given to return probabilities, as it has no `predict_proba`."""
 
 WRAPPED = ("estimators_", "estimator_", "classifier_", "base_estimator_", "calibrated_classifiers_")
 """Attributes of scikit-learn and its kin that hold what is averaged, after fitting."""
@@ -66,6 +70,8 @@ def _names_of_boosted(estimator: Any) -> list[str] | None:
     if "catboost.CatBoost" in kinds:
         names = attribute(estimator, "feature_names_") or []
         return None if names == [str(j) for j in range(len(names))] else names
+    if "xgboost.Booster" in kinds:
+        return attribute(estimator, "feature_names")
     if "lightgbm.Booster" in kinds:
         names = estimator.feature_name()
         return None if names == [f"Column_{j}" for j in range(len(names))] else names
@@ -75,6 +81,8 @@ def _names_of_boosted(estimator: Any) -> list[str] | None:
 def width_of(estimator: Any) -> int | None:
     """Number of features, of a library that would ignore others beyond; None where it refuses them itself."""
     fitted = getattr(estimator, "best_estimator_", estimator)
+    if is_booster_of_xgboost(fitted):
+        return int(fitted.num_features())
     names = attribute(fitted, "feature_names_") if "catboost.CatBoost" in kinds_of(fitted) else None
     return len(names) if names else None
 
@@ -82,6 +90,11 @@ def width_of(estimator: Any) -> int | None:
 def looks_up_columns(estimator: Any) -> bool:
     """Whether it must be given a data frame where there is one: some go by names, CatBoost's categories by types."""
     return attribute(estimator, "feature_names_in_") is not None or bool(whole_categories(estimator))
+
+
+def is_booster_of_xgboost(estimator: Any) -> bool:
+    """Whether it is XGBoost's own Booster, and not an estimator around one."""
+    return "xgboost.Booster" in kinds_of(estimator)
 
 
 def raw_score_switch(estimator: Any) -> dict[str, Any] | None:
@@ -145,8 +158,9 @@ def _declared(estimator: Any) -> Any:
         settings = getattr(estimator, "booster_", estimator).params
         # the second where the trees were read from a file
         return settings.get("categorical_column") or settings.get("categorical_feature") or ()
-    if "xgboost.XGBModel" in kinds:
-        types = estimator.get_booster().feature_types or ()
+    if "xgboost.XGBModel" in kinds or "xgboost.Booster" in kinds:
+        booster = estimator.get_booster() if "xgboost.XGBModel" in kinds else estimator
+        types = booster.feature_types or ()
         return [j for j, each in enumerate(types) if each == "c"]
     mask = getattr(estimator, "is_categorical_", None)  # scikit-learn's boosting on histograms
     return () if mask is None else np.flatnonzero(mask)
@@ -194,6 +208,11 @@ def _is_weighed_fairly(estimator: Any) -> bool:
     return weights is None or bool((np.asarray(weights, dtype=float) >= 0).all())
 
 
+def predicts_probabilities(estimator: Any) -> bool:
+    """Whether plain `predict` is known to return probabilities: that of XGBoost's Booster may."""
+    return is_booster_of_xgboost(estimator) and objective_of_xgboost(estimator) in PROBABILITIES
+
+
 def _has_objectives(estimator: Any) -> bool:
     """Whether each objective that was given, or that was fitted, is one that makes probabilities."""
     known = [attribute(estimator, "objective")]
@@ -222,5 +241,5 @@ def _of_lightgbm(estimator: Any) -> str | None:
 
 def objective_of_xgboost(estimator: Any) -> str | None:
     """The objective that its trees were fitted to."""
-    booster = attribute(estimator, "_Booster")
+    booster = estimator if is_booster_of_xgboost(estimator) else attribute(estimator, "_Booster")
     return None if booster is None else str(json.loads(booster.save_config())["learner"]["objective"]["name"])

@@ -8,7 +8,15 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import WrongType
-from .fitted import attribute, kinds_of, last_part, objective_of_xgboost, offers, raw_score_switch
+from .fitted import (
+    attribute,
+    is_booster_of_xgboost,
+    kinds_of,
+    last_part,
+    objective_of_xgboost,
+    offers,
+    raw_score_switch,
+)
 
 LABEL_OBJECTIVES = {"multi:softmax": "multi:softprob", "binary:hinge": "binary:logistic"}
 """XGBoost's that predict a class, and those that predict its probability."""
@@ -37,6 +45,11 @@ def refuse_predict(function: Any) -> None:
             " predicts one class: lambda a: model.predict(a) == label"
         )
         raise WrongType(msg)
+    if is_booster_of_xgboost(owner):
+        msg = (
+            "model is the predict of an xgboost Booster, which takes none but its own matrices; give the Booster itself"
+        )
+        raise WrongType(msg)
     refuse_labels(owner)
 
 
@@ -56,7 +69,7 @@ def _labels_and_way(estimator: Any) -> tuple[str, str]:
         ways += ["explain sl.as_model(lambda a: model.score_samples(a))"] * offers(estimator, "score_samples")
         ways = ways or ["explain how often it predicts one: sl.as_model(lambda a: model.predict(a) == 1)"]
         return "labels of inliers and outliers", ", or ".join(ways)
-    objective = objective_of_xgboost(part) if "XGBModel" in names else ""
+    objective = objective_of_xgboost(part) if "XGBModel" in names or is_booster_of_xgboost(part) else ""
     if objective in LABEL_OBJECTIVES:
         way = f"give it with output='margin', or fit it with objective={LABEL_OBJECTIVES[objective]!r}"
         return "the number of a class", way

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ....errors import NoClosedForm, UnreadableFile
-from ....models.fitted import raw_score_switch
+from ....models.fitted import PROBABILITY_SWITCH, raw_score_switch
 from ..format import TreeEnsemble, as_threshold, join_trees
 
 
@@ -129,6 +129,12 @@ def _one_tree(nodes: list[Node], floats: dict[int, dict[str, Any]], scale: float
     }
 
 
+def _everyday(model: Any) -> dict[str, Any]:
+    """What `predict` of the base class is given, which would return raw scores for classifiers too."""
+    is_base = type(model).__name__ == "CatBoost"
+    return PROBABILITY_SWITCH if is_base and len(getattr(model, "classes_", ())) else {}
+
+
 def ask_catboost(model: Any, *, raw: bool) -> Any:
     """Raw scores (n, k) of a fitted model, or what it predicts in everyday use."""
 
@@ -136,7 +142,11 @@ def ask_catboost(model: Any, *, raw: bool) -> Any:
         if raw:
             out = model.predict(rows, **(raw_score_switch(model) or {}))
         else:
-            out = model.predict_proba(rows) if hasattr(model, "predict_proba") else model.predict(rows)
+            out = (
+                model.predict_proba(rows)
+                if hasattr(model, "predict_proba")
+                else model.predict(rows, **_everyday(model))
+            )
         return np.asarray(out, dtype=np.float64).reshape(len(rows), -1)
 
     return ask
