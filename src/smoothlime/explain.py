@@ -24,6 +24,8 @@ def explain(
     method: str | Estimator = "auto",
     sigma: float | Any | Neighbourhood = 1.0,
     background: Any = None,
+    scale: str | Mapping[Any, str] = "linear",
+    fixed: Sequence[int | str] = (),
     target: int | str | Sequence[int | str] | Mapping[Any, float] | None = None,
     output: Literal["probability", "margin"] = "probability",
     n_samples: int | None = None,
@@ -65,6 +67,13 @@ def explain(
     background
         Data that gives the feature scales; sigma then counts in their standard deviations. Missing values are left
         out; columns of a data frame are found by name.
+    scale
+        What a step is taken in: `"linear"`, the features themselves; `"log"`, their logarithms; `"ranks"`, normal
+        scores of their ranks in the background, so that draws never leave what it ever was; `"auto"`, linear where
+        draws mostly stay within the background, else ranks; or a mapping from features to these. Slopes, steps and
+        errors are then per unit of the logarithm or score: f∘T is explained, and f(x) and E f are what they are.
+    fixed
+        Features that are held still, by name or position; they have no slope. Joined with those of a `Neighbourhood`.
     target
         Output position or name, or a list of them, one for each row; `"predicted"` for each row's own top class;
         `{"a": 1, "b": -1}` for a contrast. The one margin of two classes is that of the second, so position 1; it needs
@@ -116,7 +125,7 @@ def explain(
         output_range=output_range, gradient_bound=gradient_bound, max_samples=max_samples, draws=draws, seed=seed,
         batch_size=batch_size,
     )  # fmt: skip
-    problem = prepare(model, X, sigma=sigma, background=background, output=output)
+    problem = prepare(model, X, sigma=sigma, background=background, scale=scale, fixed=fixed, output=output)
     is_drawn = n_samples is not None or design != "auto"
     route = resolve(problem, options, is_drawn=is_drawn, method=method, target=target, design=design)
     (explanation,) = run(route, route.resolve(target), options.confidence, progress)
@@ -132,6 +141,8 @@ def explain_outputs(
     method: str | Estimator = "auto",
     sigma: float | Any | Neighbourhood = 1.0,
     background: Any = None,
+    scale: str | Mapping[Any, str] = "linear",
+    fixed: Sequence[int | str] = (),
     output: Literal["probability", "margin"] = "probability",
     n_samples: int | None = None,
     rtol: float = 0.05,
@@ -165,7 +176,7 @@ def explain_outputs(
         output_range=output_range, gradient_bound=gradient_bound, max_samples=max_samples, draws=draws, seed=seed,
         batch_size=batch_size,
     )  # fmt: skip
-    problem = prepare(model, X, sigma=sigma, background=background, output=output)
+    problem = prepare(model, X, sigma=sigma, background=background, scale=scale, fixed=fixed, output=output)
     is_drawn = n_samples is not None or design != "auto"
     route = resolve(problem, options, is_drawn=is_drawn, method=method, design=design)
     every = every_output(route.outputs, len(problem.rows))

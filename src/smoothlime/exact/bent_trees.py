@@ -12,6 +12,7 @@ import numpy as np
 from .._core.types import Array
 from ..errors import MissingExtra, NoClosedForm
 from ..models import Model
+from ..models.on_scales import ModelOnScales
 from ..models.on_tables import TableModel
 from ..space.neighbourhood import Factor
 from .curves import Curve
@@ -64,6 +65,8 @@ class BentTrees:
 
 def find_margin_trees(model: Model, factor: Factor) -> tuple[TreesForm | None, str]:
     """The trees that a model adds up before all else, or None and the reason why there are none."""
+    if isinstance(model, ModelOnScales):
+        return None, "steps are taken in logarithms or ranks"
     if isinstance(model, TableModel):
         if model.table.not_numeric:
             return None, "X has columns that hold no numbers"

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..errors import MissingExtra, NoClosedForm
 from ..models import Model
+from ..models.on_scales import ModelOnScales
 from ..models.on_tables import TableModel
 from ..space.neighbourhood import Factor
 from .closed_form import ClosedForm
@@ -14,6 +15,8 @@ from .linear import read_linear
 
 def find_closed_form(model: Model, factor: Factor) -> tuple[ClosedForm | None, str]:
     """The closed form of a model, or None and the reason why there is none."""
+    if isinstance(model, ModelOnScales):
+        return None, "steps are taken in logarithms or ranks"
     if isinstance(model, TableModel):
         if model.table.not_numeric:
             return None, "X has columns that hold no numbers"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ..errors import InvalidArgument
 from ..models import Model
 from ..models.estimator import EstimatorModel, from_estimator
+from ..models.on_scales import ModelOnScales
 from ..models.on_tables import TableModel
 from ..space.neighbourhood import Factor
 from .closed_form import ClosedForm
@@ -25,6 +26,8 @@ class Margins:
 
 def find_margins(model: Model, factor: Factor) -> tuple[Margins | None, str]:
     """The margins behind the probabilities that a model gives, or None and the reason why there are none."""
+    if isinstance(model, ModelOnScales):
+        return None, "steps are taken in logarithms or ranks"
     inner = model.model if isinstance(model, TableModel) else model
     if not isinstance(inner, EstimatorModel) or inner.ask != "predict_proba":
         return None, "only classifiers that are asked for probabilities have a margin behind them"

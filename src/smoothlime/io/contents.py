@@ -21,12 +21,13 @@ from ..result.explanation import Explanation, Provenance
 from ..space.neighbourhood import Neighbourhood
 from ..uncertainty.groups import Groups
 from ..uncertainty.jackknife import standard_error
+from .backgrounds import pack_background, unpack_background
 from .digests import digests
 from .fields import Kind, dtype_of, from_nested, nested, newer, shown, take
 from .settings import pack_method, unpack_method
 
 FORMAT = "smoothlime explanation"
-VERSION = 5
+VERSION = 6
 """Raised when older versions could not read what is written, or would misread it, and when a method gets a further
 setting; what older versions wrote stays readable, and settings that it lacks have their defaults."""
 
@@ -35,6 +36,9 @@ DIGESTED = 5
 
 RAISED = 4
 """The last version in which errors of nets that agreed were raised when they were read."""
+
+WITHOUT_DATA = 5
+"""The last version that kept nothing of a background but units."""
 
 UNTOLD = 4
 """The last version without tolerances."""
@@ -95,6 +99,7 @@ def pack(e: Explanation) -> tuple[dict[str, Any], dict[str, Any]]:
             "covariance": None if around.covariance is None else nested(around.covariance),
             "fixed": [each if isinstance(each, str) else int(each) for each in around.fixed],
             "columns": None if around.columns is None else list(around.columns),
+            "background": pack_background(around.background),
         },
         "provenance": {
             name: pack_method(given.method) if name == "method" else _plain(getattr(given, name)) for name in PROVENANCE
@@ -119,7 +124,8 @@ def unpack(header: dict[str, Any], source: Source) -> tuple[Explanation, list[st
     given = take(header, "feature_names", list)
     d = len(given)
     names = _checked(check_names, from_nested(given, "text", (d,), "feature_names"), d)
-    neighbourhood = _neighbourhood(take(header, "neighbourhood", dict), names)
+    raw = take(header, "neighbourhood", dict)
+    neighbourhood = _neighbourhood(raw if version > WITHOUT_DATA else raw | {"background": None}, names)
     free = len(_checked(neighbourhood.factor, d, names).free)
     r = _count("rows", 0)(take(header, "rows"))
     if version < DIGESTED:
@@ -236,7 +242,8 @@ def _neighbourhood(raw: dict[str, Any], names: tuple[str, ...]) -> Neighbourhood
         columns = from_nested(columns, "text", (d,), "columns")
         if names == default_names(d) != tuple(columns):  # earlier versions then took scales by position: they were none
             columns = None
-    return _checked(Neighbourhood, **given, fixed=fixed, columns=columns)
+    background = unpack_background(take(raw, "background"), d)
+    return _checked(Neighbourhood, **given, fixed=fixed, columns=columns, background=background)
 
 
 def _provenance(raw: dict[str, Any], version: int) -> Provenance:

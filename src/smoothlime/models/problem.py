@@ -12,12 +12,14 @@ from .._core.types import Array
 from .._core.validate import check_finite, check_names, check_rows
 from .._core.warn import warn
 from ..errors import CategoriesPerturbed, InvalidArgument, LostPrecision, WrongType
+from ..space.background import without_data
 from ..space.neighbourhood import Factor, Neighbourhood
 from ..space.tables import Table, agreed_columns, as_table, check_numbered
 from . import Model, as_asked
 from .estimator import EstimatorModel
 from .fitted import categorical_features, whole_categories
 from .function import FunctionModel
+from .on_scales import ModelOnScales, as_given, on_scales
 from .on_tables import TableModel
 from .protocol import model_epsilon
 
@@ -35,7 +37,8 @@ class Problem:
 
     model: Model
     rows: Array
-    """(r, d) what is perturbed; for a model that is given frames, fixed columns hold the position of their row"""
+    """(r, d) what is perturbed; for a model that is given frames, fixed columns hold the position of their row; on
+    scales other than linear (r, d + 1), scores and the position of their row"""
     x: Array
     """(r, d) the rows as numbers; NaN for cells that hold none"""
     feature_names: tuple[str, ...]
@@ -48,20 +51,28 @@ class Problem:
 
     def within(self, neighbourhood: Neighbourhood) -> Problem:
         """The same model and rows in another neighbourhood."""
-        factor = neighbourhood.factor(self.rows.shape[1], self.feature_names)
+        factor = neighbourhood.factor(self.x.shape[1], self.feature_names)
         return dataclasses.replace(self, neighbourhood=neighbourhood, factor=factor)
 
     def check_rows(self, *, takes_gaps: bool = False) -> None:
         """Refuse gaps in what is perturbed, and steps too small for the model's numbers; warn of moved categories."""
         if not takes_gaps:
             check_finite(self.x, self.factor.free, self.feature_names)
-        model = self.model.model if isinstance(self.model, TableModel) else self.model
+        given = as_given(self.model)
+        model = given.model if isinstance(given, TableModel) else given
         _warn_of_categories(model, self.factor, self.feature_names)
         _check_spacing(self)
 
 
 def build_problem(
-    model: Any, X: Any, *, sigma: Any = 1.0, background: Any = None, output: str | None = "probability"
+    model: Any,
+    X: Any,
+    *,
+    sigma: Any = 1.0,
+    background: Any = None,
+    scale: Any = "linear",
+    fixed: Any = (),
+    output: str | None = "probability",
 ) -> Problem:
     """Adapt the model, read the rows, settle names and neighbourhood; rows may have gaps: see `Problem.check_rows`."""
     table, x = _read(X)
@@ -74,7 +85,9 @@ def build_problem(
     given = _given_names(getattr(adapted, "feature_names", None), table, columns, d)
     _check_width(adapted, d)
     names = check_names(given, d)
-    neighbourhood = choose_neighbourhood(sigma, background if data is None else data, given, d)
+    neighbourhood = choose_neighbourhood(
+        sigma, background if data is None else data, given, d, scale=scale, fixed=fixed
+    )
     if table is not None:
         neighbourhood = neighbourhood.holding(table.not_numeric, names)
     factor = neighbourhood.factor(d, names)
@@ -85,6 +98,9 @@ def build_problem(
     rows = x
     if table is not None and (table.not_numeric or getattr(adapted, "wants_table", False)):
         adapted, rows = TableModel.of(adapted, table, factor.free), table.coded(x, factor.free)
+    scales = neighbourhood.row_scales(x, names)
+    if scales is not None:
+        adapted, rows = on_scales(adapted, scales, rows, x)
     backend = "" if table is None else table.backend
     return Problem(adapted, rows, x, names, neighbourhood, factor, backend, type(model).__name__)
 
@@ -147,15 +163,16 @@ def _check_spacing(problem: Problem) -> None:
     epsilon = model_epsilon(model)
     x = problem.x if len(factor.free) == problem.x.shape[1] else problem.x[:, factor.free]
     x = np.nan_to_num(x) if np.isnan(x).any() else x  # gaps are not perturbed
-    if np.max(epsilon) * max(x.max(), -x.min()) <= BLURRED * factor.std.min():  # fine everywhere, seen by one number
+    std = factor.std if not isinstance(model, ModelOnScales) else model.curves.steps(factor)
+    if np.max(epsilon) * max(x.max(), -x.min()) <= BLURRED * std.min():  # fine everywhere, seen by one number
         return
     _, exponent = np.frexp(np.abs(x).max(axis=0))
     spacing = epsilon * np.ldexp(0.5, exponent)
-    j = int(np.argmax(spacing / factor.std))
-    if spacing[j] > BLURRED * factor.std[j]:
-        is_blind = spacing[j] > BLIND * factor.std[j]
+    j = int(np.argmax(spacing / std))
+    if spacing[j] > BLURRED * std[j]:
+        is_blind = spacing[j] > BLIND * std[j]
         msg = (
-            f"sigma is {factor.std[j]:.3g} for feature {names[factor.free[j]]!r}, but the model's numbers are"
+            f"sigma is {std[j]:.3g} for feature {names[factor.free[j]]!r}, but the model's numbers are"
             f" {spacing[j]:.2g} apart at row {np.abs(x[:, j]).argmax()}:"
             f" {'steps get lost between them' if is_blind else 'slopes lose digits'}."
             " Raise sigma, centre the feature, or use float64"
@@ -165,20 +182,34 @@ def _check_spacing(problem: Problem) -> None:
         warn(msg, LostPrecision)
 
 
-def choose_neighbourhood(sigma: Any, background: Any, names: tuple[str, ...] | None, d: int) -> Neighbourhood:
-    """The neighbourhood given, or sigma in units of one or of the columns of a background.
+def choose_neighbourhood(
+    sigma: Any,
+    background: Any,
+    names: tuple[str, ...] | None,
+    d: int,
+    *,
+    scale: Any = "linear",
+    fixed: Any = (),
+) -> Neighbourhood:
+    """The neighbourhood given, or sigma in units of one or of the columns of a background, on scales.
 
     The background is a `Table`, whose columns are found by name where the rows have names, an array, or None.
     """
     if isinstance(sigma, Neighbourhood):
-        if background is not None:
-            msg = "give background or a Neighbourhood as sigma, not both; Neighbourhood.from_data(background) makes one"
-            raise InvalidArgument(msg, argument="background")
-        return sigma
+        for name, is_given in (("background", background is not None), ("scale", scale != "linear")):
+            if is_given:
+                msg = (
+                    f"give {name} or a Neighbourhood as sigma, not both; Neighbourhood.from_data(background, scale=...)"
+                    " makes one"
+                )
+                raise InvalidArgument(msg, argument=name)
+        return sigma.holding_also(fixed)
     if names is not None:
         check_numbered(sigma, "sigma", names)
     if background is None:
-        return Neighbourhood(sigma)
+        known = without_data(scale, range(d) if names is None else names, d)
+        return Neighbourhood(sigma, fixed=fixed, background=known)
+    categories: tuple[str, ...] = ()
     if not isinstance(background, Table):
         rows, columns = check_rows(background, "background", finite=False), None
     else:
@@ -187,12 +218,14 @@ def choose_neighbourhood(sigma: Any, background: Any, names: tuple[str, ...] | N
         if missing:
             msg = f"background has no column {missing[0]!r}; its columns are {', '.join(map(repr, background.names))}"
             raise InvalidArgument(msg, argument="background")
-        rows = background.numbers(columns)
-    found = Neighbourhood._from_rows(rows, columns, sigma, called="background")
-    if len(found.scale) != d:
-        msg = f"background has {len(found.scale)} columns but the rows have {d} features"
+        rows, categories = background.numbers(columns), background.categories
+    if rows.shape[1] != d:
+        msg = f"background has {rows.shape[1]} columns but the rows have {d} features"
         raise InvalidArgument(msg, argument="background")
-    return found
+    named = names if columns is None else columns
+    return Neighbourhood._from_rows(
+        rows, columns, sigma, fixed=fixed, scale=scale, categories=categories, called="background", named=named
+    )
 
 
 def _as_written(of_model: tuple[str, ...], columns: tuple[str, ...]) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from .._core.types import Array
 from .._core.validate import as_float
 from .._core.warn import warn
 from ..errors import ErrorsAdded, IncompatibleExplanations, InvalidArgument, WrongType
+from ..space.background import same_steps
 from ..uncertainty.groups import Groups
 from ..uncertainty.jackknife import t_quantile
 from .explanation import Explanation, Provenance, bracketed, columns
@@ -163,6 +164,12 @@ def _check_combinable(one: Explanation, other: Explanation) -> None:
         raise IncompatibleExplanations(msg)
     if len(one) != len(other):
         msg = f"these explanations have {len(one)} and {len(other)} rows; pick rows first, e.g. e[0] - e[1]"
+        raise IncompatibleExplanations(msg)
+    if not same_steps(one.neighbourhood.background, other.neighbourhood.background):
+        msg = (
+            "these explanations take steps on different scales, or on those of different backgrounds, so their slopes"
+            " are per different units; explain both with the same scale and background"
+        )
         raise IncompatibleExplanations(msg)
     same = np.array_equal(one.factor.free, other.factor.free) and np.array_equal(one.factor.lower, other.factor.lower)
     if not same:

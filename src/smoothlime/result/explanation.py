@@ -19,6 +19,7 @@ from ..draws.normals import GENERATOR
 from ..draws.rotation import Rotation
 from ..errors import InvalidArgument
 from ..space.neighbourhood import Factor, Neighbourhood
+from ..space.row_scales import RowScales
 from ..uncertainty.groups import Groups
 from ..uncertainty.jackknife import t_quantile
 
@@ -179,8 +180,20 @@ class Explanation:
         free = self.factor.free
         return columns(self.groups.half_width(self.values[:, free], self.factor, miss), free, self.factor.d)
 
-    def perturbations(self, row: int = 0) -> Array:
+    @cached_property
+    def row_scales(self) -> RowScales | None:
+        """T around the rows; None where all steps are taken in the features themselves."""
+        return self.neighbourhood.row_scales(self.x, self.feature_names)
+
+    @property
+    def scores(self) -> Array:
+        """(r, d) the rows on the scales in which steps are taken: what slopes are per unit of."""
+        return self.x if self.row_scales is None else self.row_scales.scores(self.x)
+
+    def perturbations(self, row: int = 0, *, scores: bool = False) -> Array:
         """The points (n, d) that were evaluated around a row, drawn again from the seed.
+
+        With `scores=True` they are given on the scales in which steps are taken: logarithms, or scores of ranks.
 
         Normal ones, but those of `differences`, whose lengths are of χ with two degrees of freedom more, and those that
         C-LIME aligns, of which a third are: a share `provenance.longer`, s. Each then counts by 1/(1 − s + s‖z‖²/d), d
@@ -215,7 +228,11 @@ class Explanation:
         if self.directions is not None:
             turns = Rotation.onto(self.directions[row : row + 1]).of_steps(factor, self.provenance.dtype)
             steps = turns.of(steps)
-        return around(self.x[row : row + 1], factor.free, steps, self.provenance.dtype)[0].astype(float)
+        here = slice(row, row + 1)
+        points = around(self.scores[here], factor.free, steps, self.provenance.dtype)[0].astype(float)
+        if scores or self.row_scales is None:
+            return points
+        return self.row_scales.values(points, np.full(len(points), row))
 
     # ---- rows
 

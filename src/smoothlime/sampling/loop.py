@@ -210,7 +210,7 @@ def _explanation(
     row_names: tuple[tuple[str, ...], ...],
 ) -> Explanation:
     """Numbers in the columns of the caller's table, with errors, names and provenance."""
-    r, d = plan.rows.shape
+    r, d = plan.problem.x.shape
     free = plan.factor.free
     n = found.n[which]
     keys = None if plan.is_shared else np.arange(r)

@@ -21,6 +21,7 @@ from ..estimators import Estimator, Jumps
 from ..estimators.protocol import Setup
 from ..models import Evaluation, Target, model_dtype, model_epsilon, resolve_target
 from ..models.evaluation import AtRows, automatic_batch_size
+from ..models.on_scales import ModelOnScales, refuse_gradient_bound
 from ..models.problem import Problem
 from ..models.targets import check_target, implied_range, is_narrow, output_names, stretch_of
 from ..space.neighbourhood import Factor
@@ -153,6 +154,8 @@ def resolve(
 ) -> Plan:
     """Settle every choice, and ask the model for f(x)."""
     adapted, d = problem.model, len(problem.factor.free)
+    if options.gradient_bound is not None:
+        refuse_gradient_bound(adapted)
     known = implied_range(adapted, target) if options.output_range is None else options.output_range
     estimator = _choose(problem, options, method, target, design, known, may_rotate=may_rotate)
     dtype = model_dtype(adapted)
@@ -238,6 +241,14 @@ def _choose(
         )
         raise InvalidArgument(msg, argument="guarantee")
     if estimator.needs == "gradients" and not has_gradients:
+        if isinstance(model, ModelOnScales) and hasattr(model.model, "values_and_gradients"):
+            jumps = [problem.feature_names[j] for j in model.curves.scales.jumping]
+            msg = (
+                f"{estimator.name} needs gradients, and {', '.join(map(repr, jumps[:3]))} moves in steps from one value"
+                " of the background to the next, which gradients do not see. Use method='clime' or 'differences', or"
+                " scale='linear' or 'log' for it"
+            )
+            raise NoGradients(msg, argument="method")
         msg = (
             f"{estimator.name} needs gradients; a {problem.kind} gives only values."
             " Use method='clime' or 'differences', or from_functions(values=..., gradients=...)"

@@ -17,10 +17,19 @@ from .options import Options
 from .plan import Plan
 
 
-def prepare(model: Any, X: Any, *, sigma: Any, background: Any = None, output: str = "probability") -> Problem:
+def prepare(
+    model: Any,
+    X: Any,
+    *,
+    sigma: Any,
+    background: Any = None,
+    scale: Any = "linear",
+    fixed: Any = (),
+    output: str = "probability",
+) -> Problem:
     """What is explained: the model, the rows and the neighbourhood, checked."""
     check_choice(output, "output", ("probability", "margin"))
-    return build_problem(model, X, sigma=sigma, background=background, output=output)
+    return build_problem(model, X, sigma=sigma, background=background, scale=scale, fixed=fixed, output=output)
 
 
 def resolve(

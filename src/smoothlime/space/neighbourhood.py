@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from .._core.types import Array, Flags, Indices, Points
-from .._core.validate import as_names, as_own_array, check_rows, is_iterable
-from ..errors import InvalidArgument, WrongType
-from .covariance import correlations, symmetric
+from .._core.types import Array, Indices, Points
+from .._core.validate import as_names, check_rows, default_names
+from ..errors import InvalidArgument
+from .arguments import check_length, positive, several, short
+from .background import Background, learn, read_scale, same_steps
+from .covariance import symmetric
+from .row_scales import RowScales
 from .tables import agreed_columns, as_table
-
-LEAST = float(np.finfo(np.float64).tiny)
-"""Smallest width: smaller numbers have fewer digits, and the reciprocals of the smallest are infinite."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,6 +96,8 @@ class Neighbourhood:
     columns
         Names of the features that sigma, scale or covariance belong to, where they have any; rows must have the same,
         in the same order. Labels of a pandas Series or data frame are taken by themselves.
+    background
+        What data says of columns, the scales in which steps are taken among it; `from_data` makes it.
 
     Examples
     --------
@@ -108,6 +110,7 @@ class Neighbourhood:
     covariance: Any = None
     fixed: Sequence[int | str] = ()
     columns: tuple[str, ...] | None = None
+    background: Background | None = None
 
     def __init__(
         self,
@@ -117,10 +120,11 @@ class Neighbourhood:
         covariance: Any = None,
         fixed: Sequence[int | str] = (),
         columns: Sequence[str] | None = None,
+        background: Background | None = None,
     ) -> None:
         """Check what can be checked before the number of features is known."""
-        spread = _positive(sigma, "sigma")
-        unit = None if scale is None else _positive(scale, "scale", at_least_1d=True)
+        spread = positive(sigma, "sigma")
+        unit = None if scale is None else positive(scale, "scale", at_least_1d=True)
         matrix = None if covariance is None else symmetric(covariance)
         if matrix is not None and unit is not None:
             msg = "give scale or covariance, not both: each sets what one unit of sigma means"
@@ -133,24 +137,32 @@ class Neighbourhood:
             raise InvalidArgument(msg, argument="sigma")
         with np.errstate(over="ignore", under="ignore"):
             if unit is not None:
-                _positive(spread * unit, "sigma times scale")
+                positive(spread * unit, "sigma times scale")
             if matrix is not None:
-                _positive(spread * np.sqrt(np.diagonal(matrix)), "sigma times √covariance")
+                positive(spread * np.sqrt(np.diagonal(matrix)), "sigma times √covariance")
         object.__setattr__(self, "sigma", spread if spread.ndim else float(spread))
         object.__setattr__(self, "scale", unit)
         object.__setattr__(self, "covariance", matrix)
-        object.__setattr__(self, "fixed", _several(fixed))
+        object.__setattr__(self, "fixed", several(fixed))
         named = {"scale": scale, "covariance": covariance, "sigma": sigma}
         known = None if columns is None else as_names(columns, "columns")
         object.__setattr__(self, "columns", agreed_columns(known, named))
+        object.__setattr__(self, "background", background)
         lengths = [len(each) for each in (unit, matrix, spread) if each is not None and each.ndim]
+        lengths += [] if background is None else [len(background.words)]
         if self.columns is not None and lengths and len(self.columns) != lengths[0]:
             msg = f"columns has {len(self.columns)} names for {lengths[0]} features"
             raise InvalidArgument(msg, argument="columns")
 
     @classmethod
     def from_data(
-        cls, X: Any, sigma: Any = 1.0, *, full: bool = False, fixed: Sequence[int | str] = ()
+        cls,
+        X: Any,
+        sigma: Any = 1.0,
+        *,
+        full: bool = False,
+        fixed: Sequence[int | str] = (),
+        scale: str | Mapping[Any, str] = "linear",
     ) -> Neighbourhood:
         """Neighbourhood in the units of the data: sigma = 1 is one standard deviation of X.
 
@@ -158,48 +170,100 @@ class Neighbourhood:
         do for standardised columns. A constant column has no unit of its own and becomes fixed, and so does a column
         of a data frame that holds no numbers. Missing values are left out, but for `full`, which cannot do without.
 
+        Parameters
+        ----------
+        scale
+            What a step is taken in: `"linear"` (the column itself), `"log"` (e-folds), `"ranks"` (normal scores of the
+            ranks in X, so that draws never leave what X ever was), `"auto"` (linear where draws mostly stay within X,
+            categories for columns of 0 and 1, else ranks), or a mapping from columns to these or to `"category"`, which
+            are held. Steps of logarithms count in their standard deviation, those of ranks in normal scores;
+            correlations are those of what steps are taken in.
+
         Examples
         --------
         >>> Neighbourhood.from_data([[0.0, 5.0], [2.0, 5.0]], sigma=0.5)
         Neighbourhood(sigma=0.5, scale=[1.41421, 1], fixed=(1,))
+        >>> Neighbourhood.from_data([[0.0], [1.0], [7.0]], scale="ranks").scales
+        ('ranks',)
         """
         table = as_table(X)
         if table is None:
-            return cls._from_rows(check_rows(X, finite=False), None, sigma, full=full, fixed=fixed)
-        return cls._from_rows(table.numbers(), table.names, sigma, full=full, fixed=fixed)
+            return cls._from_rows(check_rows(X, finite=False), None, sigma, full=full, fixed=fixed, scale=scale)
+        return cls._from_rows(
+            table.numbers(),
+            table.names,
+            sigma,
+            full=full,
+            fixed=fixed,
+            scale=scale,
+            categories=table.categories,
+        )
 
     @classmethod
     def _from_rows(
-        cls, rows: Array, columns: Any, sigma: Any, *, full: bool = False, fixed: Any = (), called: str = "X"
+        cls,
+        rows: Array,
+        columns: Any,
+        sigma: Any,
+        *,
+        full: bool = False,
+        fixed: Any = (),
+        scale: Any = "linear",
+        categories: Sequence[str] = (),
+        called: str = "X",
+        named: Sequence[str] | None = None,
     ) -> Neighbourhood:
-        """The same from numbers (n, d) and the names of their columns, or None; `called` is their name in messages."""
+        """The same from numbers (n, d) and the names of their columns, or None; `called` is their name in messages.
+
+        `categories` are columns that hold no numbers, but levels. `named` are the names that `fixed` and `scale` may
+        use, where those are others than the data has.
+        """
         if len(rows) < 2:
             msg = f"{called} must have at least 2 rows to show how features vary; got {len(rows)}"
             raise InvalidArgument(msg, argument=called)
-        names: Sequence[int | str] = range(rows.shape[1]) if columns is None else columns
+        d = rows.shape[1]
+        names: Sequence[int | str] = columns or named or range(d)
         if np.isinf(rows).any():
             row, feature = np.argwhere(np.isinf(rows))[0]
             msg = f"{called} must be finite; got {rows[row, feature]} at row {row}, feature {names[int(feature)]!r}"
             raise InvalidArgument(msg, argument=called)
-        fixed = _several(fixed)
-        std, constant = _spread(rows)
-        held = [*fixed, *(names[j] for j in map(int, np.flatnonzero(constant)) if not {j, names[j]} & set(fixed))]
-        if not full:
-            return cls(sigma, scale=std, fixed=held, columns=columns)
-        varying = ~constant & ~np.array([bool({j, names[j]} & set(fixed)) for j in range(len(names))])
-        gaps = np.argwhere(np.isnan(rows[:, varying]))
-        if len(gaps):
-            msg = (
-                f"{called} has {len(gaps)} missing values, the first at row {gaps[0][0]}; correlations need whole rows."
-                " Impute them, or use full=False"
-            )
-            raise InvalidArgument(msg, argument=called)
-        cov = np.eye(rows.shape[1])
-        if varying.any():
-            cov[np.ix_(varying, varying)] = correlations(rows[:, varying], called) * np.outer(
-                std[varying], std[varying]
-            )
-        return cls(sigma, covariance=cov, fixed=held, columns=columns)
+        fixed, spread = several(fixed), positive(sigma, "sigma")
+        if spread.ndim:
+            check_length(len(spread), d, "sigma")
+        is_fixed = np.array([bool({j, names[j]} & set(fixed)) for j in range(d)])
+        words = read_scale(scale, names, d, categories)
+        found = learn(rows, names, words=words, fixed=is_fixed, sigma=spread, full=full, called=called)
+        held = [*fixed, *(names[j] for j in map(int, np.flatnonzero(found.held & ~is_fixed)))]
+        given: dict[str, Any] = {"fixed": held, "columns": columns, "background": found.background}
+        if found.covariance is None:
+            return cls(sigma, scale=found.unit, **given)
+        return cls(sigma, covariance=found.covariance, **given)
+
+    @property
+    def scales(self) -> tuple[str, ...]:
+        """(d,) what a step is taken in, feature by feature: "linear", "log", "ranks", "category" or "fixed".
+
+        Empty where nobody said: all steps are taken in the features themselves.
+        """
+        return () if self.background is None else self.background.words
+
+    @property
+    def categories(self) -> tuple[int | str, ...]:
+        """Features that are held because they are categories, by name, or by position where they have none."""
+        names: Sequence[int | str] = range(len(self.scales)) if self.columns is None else self.columns
+        return tuple(names[j] for j, word in enumerate(self.scales) if word == "category")
+
+    def row_scales(self, x: Array, feature_names: Sequence[str] = ()) -> RowScales | None:
+        """T around rows x (r, d), or None where all steps are taken in the features themselves."""
+        if self.background is None or self.background.is_linear:
+            return None
+        d = x.shape[1]
+        check_length(len(self.background.scales), d, "the background")
+        held = self._fixed_positions(d, feature_names)
+        scales = [None if j in held else scale for j, scale in enumerate(self.background.scales)]
+        if all(scale is None for scale in scales):
+            return None
+        return RowScales.of(scales, x, feature_names or default_names(d))
 
     def holding(self, features: Sequence[str], feature_names: Sequence[str]) -> Neighbourhood:
         """The same neighbourhood with these features fixed as well."""
@@ -209,6 +273,11 @@ class Neighbourhood:
         if not more:
             return self
         return dataclasses.replace(self, fixed=(*self.fixed, *more))
+
+    def holding_also(self, fixed: Any) -> Neighbourhood:
+        """The same neighbourhood with these features fixed as well, by position or name."""
+        more = [each for each in several(fixed) if each not in self.fixed]
+        return dataclasses.replace(self, fixed=(*self.fixed, *more)) if more else self
 
     def factor(self, d: int, feature_names: Sequence[str] = ()) -> Factor:
         """L with Σ = L Lᵀ for rows of d features, over the features that are perturbed."""
@@ -222,7 +291,7 @@ class Neighbourhood:
             )
             raise InvalidArgument(msg, argument="fixed")
         if self.covariance is not None:
-            _check_length(len(self.covariance), d, "covariance")
+            check_length(len(self.covariance), d, "covariance")
             lower = np.linalg.cholesky(self.covariance[np.ix_(free, free)]) * self.sigma
             if np.count_nonzero(lower) == len(free):  # diagonal, and cheaper as such
                 return Factor(d, free, np.diag(lower).copy())
@@ -233,7 +302,7 @@ class Neighbourhood:
         for name, given in (("sigma", self.sigma), ("scale", self.scale)):
             if given is not None:
                 if np.ndim(given):
-                    _check_length(len(given), d, name)
+                    check_length(len(given), d, name)
                 std = std * given
         return Factor(d, free, std if len(free) == d else std[free])
 
@@ -271,45 +340,21 @@ class Neighbourhood:
             return NotImplemented
         pairs = ((self.sigma, other.sigma), (self.scale, other.scale), (self.covariance, other.covariance))
         alike = all((a is None) == (b is None) and (a is None or np.array_equal(a, b)) for a, b in pairs)
-        return alike and self.fixed == other.fixed and self.columns == other.columns
+        same_scales = same_steps(self.background, other.background)
+        return alike and same_scales and self.fixed == other.fixed and self.columns == other.columns
 
     __hash__ = None  # type: ignore[assignment]  # arrays inside
 
     def __repr__(self) -> str:
         """Arguments that differ from the defaults."""
-        parts = [f"sigma={_short(self.sigma)}"]
-        parts += [f"scale={_short(self.scale)}"] if self.scale is not None else []
+        parts = [f"sigma={short(self.sigma)}"]
+        parts += [f"scale={short(self.scale)}"] if self.scale is not None else []
         parts += [f"covariance={self.covariance.shape}"] if self.covariance is not None else []
         parts += [f"fixed={self.fixed}"] if self.fixed else []
+        if self.background is not None and not self.background.is_linear:
+            names = list(range(len(self.scales)) if self.columns is None else self.columns)
+            parts += self.background.told(names)
         return f"Neighbourhood({', '.join(parts)})"
-
-
-def _spread(rows: Array) -> tuple[Array, Flags]:
-    """Standard deviation of each column (d,), 1 where it has none, and which columns those are; NaN do not count."""
-    known = np.isfinite(rows)
-    count = known.sum(axis=0)
-    filled = np.where(known, rows, 0.0)
-    centred = np.where(known, rows - filled.sum(axis=0) / np.maximum(count, 1), 0.0)
-    std = np.sqrt((centred**2).sum(axis=0) / np.maximum(count - 1, 1))
-    constant = (count < 2) | (std <= 1e-12 * np.abs(filled).max(axis=0))
-    return np.where(constant, 1.0, std), constant
-
-
-def _several(fixed: Any) -> tuple[int | str, ...]:
-    """One feature or several, by position or name."""
-    if fixed is None:
-        msg = "fixed takes positions or names; got None. Leave it out to hold nothing fixed"
-        raise InvalidArgument(msg, argument="fixed")
-    is_one = isinstance(fixed, str | bytes) or not is_iterable(fixed)
-    several = (fixed[()] if isinstance(fixed, np.ndarray) else fixed,) if is_one else tuple(fixed)
-    strange = [each for each in several if not isinstance(each, str | int | np.integer)]
-    if strange and not isinstance(strange[0], bool | np.bool_):
-        msg = f"fixed takes positions or names; got {strange[0]!r}"
-        raise InvalidArgument(msg, argument="fixed")
-    if any(isinstance(each, bool | np.bool_) for each in several):
-        msg = f"fixed takes positions or names, not a mask; got {fixed!r}. np.flatnonzero turns a mask into positions"
-        raise InvalidArgument(msg, argument="fixed")
-    return several
 
 
 @lru_cache(maxsize=4)
@@ -318,36 +363,3 @@ def _positions(d: int) -> Indices:
     positions = np.arange(d)
     positions.flags.writeable = False
     return positions
-
-
-def _positive(value: Any, name: str, *, at_least_1d: bool = False) -> Array:
-    if value is None:
-        msg = f"{name} must be one number, or one per feature; got None. Leave it out for 1.0"
-        raise WrongType(msg, argument=name)
-    array = as_own_array(value, name, allow_bools=False)
-    if array.ndim > 1 or (at_least_1d and array.ndim == 0):
-        wanted = "one number per feature" if at_least_1d else "one number, or one per feature"
-        msg = f"{name} must be {wanted}; got shape {array.shape}"
-        raise InvalidArgument(msg, argument=name)
-    bad = np.flatnonzero(~(np.isfinite(array) & (array >= LEAST)))
-    if len(bad):
-        where = f" at feature {bad[0]}" if array.ndim else ""
-        hint = "; list a feature in `fixed` to leave it alone" if array.ndim else ""
-        found = array.flat[bad[0]]
-        wanted = f"{LEAST:.2g} or more" if 0 < found < LEAST else "finite and > 0"
-        msg = f"{name} must be {wanted}; got {found:g}{where}{hint}"
-        raise InvalidArgument(msg, argument=name)
-    return array
-
-
-def _check_length(given: int, d: int, name: str) -> None:
-    if given != d:
-        msg = f"{name} has {given} entries but the rows have {d} features"
-        raise InvalidArgument(msg, argument=name)
-
-
-def _short(value: Any) -> str:
-    if np.ndim(value) == 0:
-        return f"{float(value):g}"
-    shown = ", ".join(f"{each:g}" for each in value[:6])
-    return f"[{shown}{', ...' if len(value) > 6 else ''}]"

@@ -48,6 +48,15 @@ class Table:
         return tuple(name for name, dtype in zip(self.names, self.dtypes, strict=True) if not dtype.is_numeric())
 
     @property
+    def categories(self) -> tuple[str, ...]:
+        """Names of the columns that hold levels: text, categoricals, true and false; dates have an order."""
+        return tuple(
+            name
+            for name, dtype in zip(self.names, self.dtypes, strict=True)
+            if not (dtype.is_numeric() or dtype.is_temporal())
+        )
+
+    @property
     def is_of_objects(self) -> bool:
         """Whether all columns are of type object, as in a table built from single rows of mixed types."""
         return all(str(dtype) == "Object" for dtype in self.dtypes)
