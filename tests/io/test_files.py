@@ -242,7 +242,7 @@ class TestFormats:
         text = odd_numbers().to_json()
         assert text.isascii()
         plain = json.loads(text, parse_constant=refuse)
-        assert (plain["format"], plain["version"]) == ("smoothlime explanation", 5)
+        assert (plain["format"], plain["version"]) == ("smoothlime explanation", 6)
         assert plain["arrays"]["smoothed"] == ["NaN", "Infinity", "-Infinity", -0.0]
 
     def test_parquet_is_a_table_that_others_can_read(self, tmp_path, assert_same):
@@ -261,7 +261,7 @@ class TestFormats:
                 np.testing.assert_array_equal(np.stack(list(table[name])), getattr(e, name))
             assert list(table["row_outputs"]) == ["output"] * 4
         header = json.loads(pyarrow.parquet.read_schema(tmp_path / "e.parquet").metadata[b"smoothlime"])
-        assert (header["format"], header["version"]) == ("smoothlime explanation", 5)
+        assert (header["format"], header["version"]) == ("smoothlime explanation", 6)
         assert header["provenance"]["seed"] == 0
 
     @pytest.mark.parametrize(("suffix", "other"), [SUFFIXES, SUFFIXES[::-1]])

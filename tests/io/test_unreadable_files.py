@@ -148,8 +148,8 @@ class TestUnreadable:
         self.fails(path, f"it holds {token}, which is not JSON")
 
     def test_a_newer_version(self, tmp_path):
-        path = spoiled(tmp_path, put("version", to=6))
-        self.fails(path, rf"format version 6, and this smoothlime \({sl.__version__}\) reads up to version 5: upgrade")
+        path = spoiled(tmp_path, put("version", to=7))
+        self.fails(path, rf"format version 7, and this smoothlime \({sl.__version__}\) reads up to version 6: upgrade")
 
     def test_a_newer_version_is_recognised_even_where_fields_have_gone(self, tmp_path):
         (tmp_path / "e.json").write_text('{"format": "smoothlime explanation", "version": 7}')

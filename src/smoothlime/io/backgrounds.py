@@ -85,10 +85,10 @@ def _check_curve(scale: RankScale) -> None:
         2 <= len(known) <= KNOTS
         and np.isfinite(known).all()
         and np.isfinite(middle).all()
-        and (np.diff(known) > 0).all()
+        and (known[1:] > known[:-1]).all()
+        and (middle[1:] > middle[:-1]).all()
         and ((lower <= middle) & (middle <= upper)).all()
         and (upper[:-1] <= lower[1:]).all()
-        and (np.diff(middle) > 0).all()
         and np.isfinite(upper[:-1]).all()
         and np.isfinite(lower[1:]).all()
     )

@@ -182,7 +182,8 @@ def _changed(header: dict[str, Any], arrays: dict[str, Any]) -> list[str]:
 
 def _raised(groups: Groups) -> Groups:
     """Versions up to 4 took two and a half resolutions where groups agreed to within a quarter of one."""
-    error, resolution = standard_error(groups.pseudo, groups.sizes), groups.resolution
+    with np.errstate(all="ignore"):  # sizes that cannot be are refused later
+        error, resolution = standard_error(groups.pseudo, groups.sizes), groups.resolution
     return dataclasses.replace(groups, resolution=np.where(error < resolution / 4, 2.5 * resolution, resolution))
 
 
