@@ -9,6 +9,7 @@ import numpy as np
 
 from .._core.validate import check_choice
 from ..errors import InvalidArgument, MissingExtra
+from ..result.effects import Effects
 from ..result.explanation import Explanation
 
 LIBRARIES = ("pandas", "polars", "pyarrow")
@@ -23,8 +24,44 @@ def to_frame(e: Explanation, kind: str, *, library: str | None, confidence: floa
     """A native data frame of the library asked for, of the one the rows came in, or of pandas."""
     check_choice(kind, "kind", ("tidy", "wide"))
     columns = _tidy(e, confidence) if kind == "tidy" else _wide(e)
-    backend: Any = _library(e, library)
+    return _native(columns, _library(e.provenance.backend, library))
+
+
+def frame_of_effects(found: Effects, *, library: str | None, confidence: float) -> Any:
+    """The same of effects: a line per group and feature."""
+    parts: Columns = {}
+    for label, each in (found.groups or {None: found}).items():
+        for name, column in _effects(each, label, confidence).items():
+            parts.setdefault(name, []).append(column)
+    columns = {name: np.concatenate(each) for name, each in parts.items()}
+    return _native(columns, _library("", library))
+
+
+def _effects(found: Effects, label: Any, confidence: float) -> Columns:
+    """A line per feature that has a slope; `group` only where there are groups."""
+    lower, upper = found.interval(confidence)
+    kept = np.flatnonzero(np.isfinite(found.values))
+    numbers = {
+        "effect": found.values,
+        "standardised": found.standardised,
+        "standard_error": found.standard_error,
+        "lower": lower,
+        "upper": upper,
+        "absolute": found.absolute,
+        "absolute_bias": found.absolute_bias,
+        "positive": found.positive,
+        "rows": found.count,
+    }
+    group = {} if label is None else {"group": np.full(len(kept), str(label), dtype=object)}
+    features = np.array(found.feature_names, dtype=object)[kept]
+    return {**group, "feature": features, **{name: each[kept] for name, each in numbers.items()}}
+
+
+def _native(columns: Columns, library: str) -> Any:
+    """A native data frame of a library that is there."""
     import narwhals as nw
+
+    backend: Any = library
 
     kinds: dict[str, Any] = {"i": nw.Int64, "f": nw.Float64, "b": nw.Boolean, "O": nw.String}
     schema = {name: kinds[each.dtype.kind] for name, each in columns.items()}
@@ -74,9 +111,8 @@ def _wide(e: Explanation) -> Columns:
     return columns
 
 
-def _library(e: Explanation, asked: str | None) -> str:
-    """Name of a library that is there."""
-    came_in = e.provenance.backend
+def _library(came_in: str, asked: str | None) -> str:
+    """Name of a library that is there: the one asked for, the one that rows came in, or pandas."""
     name = check_choice(asked, "library", LIBRARIES) if asked is not None else came_in
     if name not in LIBRARIES:
         name = "pandas"

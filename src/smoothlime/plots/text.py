@@ -10,6 +10,7 @@ import numpy as np
 from .names import cells, count, padded, percent, shown, told_apart
 
 if TYPE_CHECKING:
+    from ..result.effects import Effects
     from ..result.explanation import Explanation
 
 MOST_ROWS = 5
@@ -70,6 +71,29 @@ def as_html(e: Explanation) -> str:
         parts.append(f"<p>... and {count(len(e) - MOST_ROWS, 'more row')}</p>")
     grey = "" if is_sure else "<br>grey: sign uncertain"
     return f"<div>{''.join(parts)}<p><small>{escape(footer(e))}{grey}</small></p></div>"
+
+
+def effects_as_text(found: Effects) -> str:
+    """Mean slopes with their half-widths, largest mean |slope| first, a block for each group where there are any."""
+    parts = []
+    for label, each in (found.groups or {None: found}).items():
+        chosen = each.order()[:MOST_FEATURES]
+        _, upper = each.interval(CONFIDENCE)
+        lines = [("feature", "mean slope", "mean |slope|", "positive")]
+        for j, name in zip(chosen, told_apart(each.feature_names, chosen), strict=True):
+            half = float(upper[j] - each.values[j])
+            lines.append(
+                (name, number(float(each.values[j]), half), f"{each.absolute[j]:.4g}", f"{each.positive[j]:.0%}")
+            )
+        widths = [max(cells(line[column]) for line in lines) for column in range(4)]
+        body = ["  " + "  ".join(map(padded, line, widths)).rstrip() for line in lines]
+        group = "" if label is None else f", {label}"
+        head = f"effects on {each.output_name!r} over {count(int(each.count.max(initial=0)), 'row')}{group}"
+        rest = len(each.order()) - len(chosen)
+        parts.append("\n".join([head, *body, *([f"  ... and {count(rest, 'smaller one')}"] if rest else [])]))
+    of = "of drawing" if found.rows == "these" else "of drawing and of sampling the rows"
+    parts.append(f"per unit of each feature; ± is a {percent(CONFIDENCE)} interval for errors {of}")
+    return "\n\n".join(parts)
 
 
 def as_rich(e: Explanation) -> Any:

@@ -26,6 +26,8 @@ from ..uncertainty.jackknife import t_quantile
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from .effects import Effects
+
 INDICATIVE_BELOW = 256
 """With fewer draws than this, intervals are marked as indicative: rare large gradients may not have shown."""
 
@@ -233,6 +235,29 @@ class Explanation:
         if scores or self.row_scales is None:
             return points
         return self.row_scales.values(points, np.full(len(points), row))
+
+    def effects(self, weights: Any = None, by: Any = None, rows: Literal["these", "sample"] = "these") -> Effects:
+        """What features do over all rows: mean slopes, mean |slope| and the share of positive ones, with errors.
+
+        Parameters
+        ----------
+        weights
+            A number >= 0 for each row.
+        by
+            Groups to average over as well: the name of a feature, or a label for each row. See `Effects.groups`.
+        rows
+            `"these"`: errors are of drawing alone. `"sample"`: the rows are a sample, and its error counts, too.
+
+        Examples
+        --------
+        >>> import smoothlime as sl
+        >>> e = sl.explain(lambda a: a[:, 0] * a[:, 1], [[1.0, 2.0], [1.0, 4.0]], sigma=0.1)
+        >>> e.effects().values.round(6), e.effects(by="x1").groups[4].values.round(6)
+        (array([3., 1.]), array([4., 1.]))
+        """
+        from .effects import effects
+
+        return effects(self, weights, by, rows)
 
     # ---- rows
 
