@@ -1,11 +1,16 @@
 """Every adapter keeps the same promises: see adapter_checks.py. Cases of this environment's libraries."""
 
+import tempfile
 import time
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 
 import catboost
 import lightgbm
 import numpy as np
+import onnx
+import onnxruntime
+import pandas as pd
 import pytest
 import torch
 import xgboost
@@ -25,6 +30,7 @@ from sklearn.svm import SVR
 
 import smoothlime as sl
 
+from . import onnx_graphs
 from .adapter_checks import CHECKS, Case, assert_rows, called
 
 RNG = np.random.default_rng(0)
@@ -182,7 +188,59 @@ BOOSTED = [
          lambda model, a: model.predict(a, prediction_type="RawFormulaVal"), POINTS, options=MARGIN, outputs=("1",),
          method="exact"),
 ]  # fmt: skip
-CASES = [*TORCH, *FUNCTIONS, *SKLEARN, *BOOSTED]
+
+
+def onnx_session(made):
+    return onnxruntime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+
+
+def by_runtime(model, points, output="y"):
+    """Answers of a session of the test's own, whatever the model was given as."""
+    if isinstance(model, Path):
+        model = onnx.load(model)
+    session = model if hasattr(model, "run") else onnx_session(model)
+    if hasattr(points, "columns"):
+        kinds = {each.name: each.type for each in session.get_inputs()}
+        fed = {
+            name: points[name].to_numpy(object if "string" in kinds[name] else np.float32)[:, None] for name in points
+        }
+    else:
+        fed = {"x": np.asarray(points, dtype=np.float32)}
+    return session.run([output], fed)[0]
+
+
+def by_dicts(model, points):
+    return [[row[name] for name in ("blue", "green", "red")] for row in by_runtime(model, points, "dicts")]
+
+
+@cache
+def folder():
+    return tempfile.TemporaryDirectory()
+
+
+def onnx_file():
+    path = Path(folder().name) / "network.onnx"
+    path.write_bytes(onnx_graphs.network().SerializeToString())
+    return path
+
+
+SINGLE = POINTS.astype(np.float32)
+ONNX = [
+    Case("ONNX file, `ModelProto` or `InferenceSession`", "file", onnx_file, by_runtime, SINGLE, dtype=np.float32,
+         state=Path.read_bytes),
+    Case("ONNX file, `ModelProto` or `InferenceSession`", "session", lambda: onnx_session(onnx_graphs.network()),
+         by_runtime, SINGLE, dtype=np.float32, state=lambda session: None, spawns=False),
+    Case("ONNX file, `ModelProto` or `InferenceSession`", "one by one", lambda: onnx_graphs.network(batch=1),
+         lambda model, a: np.concatenate([by_runtime(model, row[None]) for row in a]), SINGLE, dtype=np.float32),
+    Case("ONNX file, `ModelProto` or `InferenceSession`", "probabilities as dicts",
+         lambda: onnx_graphs.classifier(zipmap=True), by_dicts, SINGLE, dtype=np.float32,
+         outputs=("blue", "green", "red")),
+    Case("ONNX file, `ModelProto` or `InferenceSession`", "columns",
+         lambda: onnx_graphs.of_columns("float", "string", "float"), by_runtime,
+         pd.DataFrame({"a": SINGLE[:, 0], "b": list("xyz") * 4, "c": SINGLE[:, 1]}), dtype=np.float32,
+         feature_names=("a", "b", "c")),
+]  # fmt: skip
+CASES = [*TORCH, *FUNCTIONS, *SKLEARN, *BOOSTED, *ONNX]
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=called)

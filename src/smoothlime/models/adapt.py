@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -10,6 +11,11 @@ from ..errors import InvalidArgument, WrongType
 from .function import FunctionModel
 from .labels import refuse_predict
 from .protocol import Model, is_model
+
+ONNX = (
+    "onnxruntime.capi.onnxruntime_inference_collection.InferenceSession",
+    "onnx.onnx_ml_pb2.ModelProto",
+)
 
 TORCH_MODULE = "torch.nn.modules.module.Module"
 
@@ -30,8 +36,9 @@ def as_model(
     Parameters
     ----------
     obj
-        A torch module, an estimator with `predict` or `predict_proba`, a Booster of XGBoost or LightGBM, a function of
-        points (n, d), or a Model already.
+        A torch module, an estimator with `predict` or `predict_proba`, a Booster of XGBoost or LightGBM, an ONNX model
+        (an `InferenceSession`, a `ModelProto`, or the path of an `.onnx` file), a function of points (n, d), or a
+        Model already.
     output
         `None`: a torch module's outputs as they come, a classifier's probabilities. `"probability"` puts a
         softmax on a torch module's logits (a sigmoid where there is one). `"margin"` takes the
@@ -85,6 +92,13 @@ def as_model(
             msg = "obj is a Model already; set its output and names where it is made"
             raise InvalidArgument(msg)
         return obj
+    if kind == "onnx":
+        from .onnx import from_onnx
+
+        if output is not None:
+            msg = "output is for classifiers and torch modules; the outputs of an ONNX model are explained as they are"
+            raise InvalidArgument(msg, argument="output")
+        return from_onnx(obj, feature_names=names, outputs=called)
     if kind == "estimator":
         if called:
             msg = f"outputs is for functions and torch modules; a {name} names its own"
@@ -129,6 +143,8 @@ def _kind(obj: Any) -> str:
         return "class"
     if is_model(obj):
         return "model"
+    if is_onnx(obj):
+        return "onnx"
     if hasattr(obj, "predict") or hasattr(obj, "predict_proba"):
         return "estimator"
     return "function" if callable(obj) else ""
@@ -138,6 +154,13 @@ def _check_output_choice(output: str | None) -> None:
     if output not in (None, "probability", "margin"):
         msg = f"output must be 'probability' or 'margin'; got {output!r}"
         raise InvalidArgument(msg, argument="output")
+
+
+def is_onnx(obj: Any) -> bool:
+    """Whether it is an ONNX model, a session for one, or the path of a file of that name."""
+    if isinstance(obj, str | os.PathLike):
+        return os.fspath(obj)[-5:].lower() == ".onnx"
+    return any(f"{cls.__module__}.{cls.__qualname__}" in ONNX for cls in type(obj).__mro__)
 
 
 def is_torch_module(obj: Any) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from .._core.types import Array, Indices, Points
 from ..errors import WrongType
 from ..space.tables import Table
@@ -58,8 +60,11 @@ class TableModel:
 
     @property
     def epsilon(self) -> Array:
-        """(f,) relative spacing of the numbers that reach the model, by the type of each perturbed column."""
-        return self.table.spacing(self.free)
+        """(f,) relative spacing of the numbers that the model computes with, by the type of each perturbed column.
+
+        It may turn them into coarser ones of its own.
+        """
+        return np.maximum(self.table.spacing(self.free), getattr(self.model, "epsilon", 0.0))
 
     def values(self, points: Points) -> Any:
         """Outputs at each point, (n, k)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,7 +103,8 @@ def build_problem(
     if scales is not None:
         adapted, rows = on_scales(adapted, scales, rows, x)
     backend = "" if table is None else table.backend
-    return Problem(adapted, rows, x, names, neighbourhood, factor, backend, type(model).__name__)
+    kind = os.path.basename(model) if isinstance(model, str | os.PathLike) else type(model).__name__
+    return Problem(adapted, rows, x, names, neighbourhood, factor, backend, kind)
 
 
 def _read(X: Any) -> tuple[Table | None, Array]:
