@@ -93,7 +93,8 @@ def explain(
         Of the error bound, for each row, although the data decided when to stop.
     guarantee
         `"approximate"`: errors from groups of draws. `"certified"`: finite-sample bounds, which need iid draws and
-        `output_range` (known for probabilities) or, for smoothgrad, `gradient_bound`; expect thousands of draws.
+        `output_range` (known for probabilities) or, for smoothgrad, `gradient_bound`; expect thousands of draws, but
+        of trees that are read, which ask the model for none.
     output_range, gradient_bound
         What is known of the model: the least and largest value of what is explained, for certificates and for
         `atol="auto"`; a bound on the length of the gradient of any single output, which for a contrast is taken

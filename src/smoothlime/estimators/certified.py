@@ -19,8 +19,10 @@ from .._core.validate import check_number, check_range
 from ..errors import InvalidArgument, ModelError
 from ..space.neighbourhood import Factor
 from ..uncertainty import bounds
+from .certified_jumps import CertifiedJumps, check_in_range
 from .clime import CLime
 from .differences import Differences
+from .jumps import Jumps
 from .protocol import Batch, Drawn, Estimate, Estimator, GroupedDraws, Rows, Setup
 from .smoothgrad import SmoothGrad
 from .stein import Stein
@@ -240,15 +242,7 @@ class CertifiedValues(Estimator):
 
     def check_values(self, values: Array) -> None:
         """Refuse values that leave the range."""
-        least, most = float(values.min()), float(values.max())
-        slack = 1e-6 * (self.high - self.low)  # a float32 softmax may exceed 1 by its rounding
-        if least < self.low - slack or most > self.high + slack:
-            worst = least if least < self.low - slack else most
-            msg = (
-                f"the model returned {worst:.6g}, outside output_range=({self.low:g}, {self.high:g}):"
-                " the promise would be void. Give a range that no output leaves"
-            )
-            raise ModelError(msg)
+        check_in_range(values, self.low, self.high)
 
     def update_shared(self, state: _ValueState, groups: slice, draws: GroupedDraws) -> None:
         """Pass on."""
@@ -320,13 +314,13 @@ def standardising_factor(factor: Factor) -> float:
     return float(np.linalg.norm(factor.inverse * factor.std, ord=2))
 
 
-Certifying = CertifiedSmoothGrad | CertifiedValues
+Certifying = CertifiedSmoothGrad | CertifiedValues | CertifiedJumps
 """Estimators that also bound their own error."""
 
 
 def with_bound(
     method: Estimator, *, output_range: tuple[float, float] | None, gradient_bound: float | None
-) -> CertifiedSmoothGrad | CertifiedValues:
+) -> Certifying:
     """The same method with finite-sample bounds, from what is known of the model."""
     if isinstance(method, SmoothGrad | Differences) and method.control != "none":
         msg = f"guarantee='certified' has no bound for a control; use method={method.name!r}, without one"
@@ -343,11 +337,12 @@ def with_bound(
             msg = "gradient_bound must be > 0; got 0"
             raise InvalidArgument(msg)
         return CertifiedSmoothGrad(length)
-    if not isinstance(method, CLime | Stein) or (isinstance(method, CLime) and (method.ridge or method.curves)):
+    is_plain = not isinstance(method, CLime) or not (method.ridge or method.curves)
+    if not isinstance(method, CLime | Stein | Jumps) or not is_plain:
         what = f"method {method.name!r}"
         if isinstance(method, CLime):
             what = "curves" if method.curves else "a ridge penalty"
-        msg = f"guarantee='certified' has no bound for {what}; use method='clime', 'stein' or 'smoothgrad'"
+        msg = f"guarantee='certified' has no bound for {what}; use method='clime', 'stein', 'jumps' or 'smoothgrad'"
         raise InvalidArgument(msg)
     if output_range is None:
         msg = (
@@ -355,4 +350,7 @@ def with_bound(
             " leaves. It is known by itself only for probabilities"
         )
         raise InvalidArgument(msg)
-    return CertifiedValues(method, *check_range(output_range))
+    low, high = check_range(output_range)
+    if isinstance(method, Jumps):
+        return CertifiedJumps(low, high, method.control)
+    return CertifiedValues(method, low, high)

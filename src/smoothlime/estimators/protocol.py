@@ -23,6 +23,7 @@ from ..draws.blocks import Chunk
 from ..draws.designs import Design
 from ..draws.rotation import Rotation
 from ..space.neighbourhood import Factor
+from ..uncertainty.bounds import JumpBounds
 
 Rows = Any
 """Which rows of a state a batch belongs to: a slice or an array of positions."""
@@ -139,6 +140,8 @@ class AxisJumps:
     """(r, g, b, d) per unit of each perturbed feature"""
     controls: Array | None
     """(r, g, b, d) those of a margin, less their known mean; None where nobody asks for them, or knows it"""
+    bounds: JumpBounds | None = None
+    """Of both, where the method vouches for its error"""
 
 
 class ModelAtDraws(Protocol):

@@ -100,6 +100,13 @@ def plan(
     >>> round(plan("stein", n_samples=4338, d=10, output_range=(0, 1)).eps, 4)
     0.05
     """
+    if method == "jumps":
+        msg = (
+            "plan has no number for jumps before draws are made: their bound goes by the jumps that draws show. Certify"
+            " one row, explain(..., method='jumps', guarantee='certified', n_samples=1024), and see its radius; with"
+            " four times as many draws it is about half"
+        )
+        raise InvalidArgument(msg, argument="method")
     check_choice(method, "method", ("smoothgrad", "stein", "clime"))
     delta = 1 - check_fraction(confidence, "confidence")
     if (eps is None) == (n_samples is None):

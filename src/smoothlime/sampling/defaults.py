@@ -8,7 +8,8 @@ from .._core.validate import check_choice
 from ..draws.designs import DESIGNS, SOBOL_FEATURES
 from ..errors import InvalidArgument, WrongType
 from ..estimators import CLime, Differences, Estimator, Jumps, Lime, SmoothGrad, Stein
-from ..estimators.certified import with_bound
+from ..estimators.certified import CertifiedValues, with_bound
+from ..estimators.certified_jumps import CertifiedJumps
 from ..estimators.hermite import MANY_DRAWS
 from ..uncertainty.stopping import FIRST_LOOK
 
@@ -76,6 +77,13 @@ def choose_method(
         msg = f"method must be one of {_listed()}; got {method!r}"
         raise InvalidArgument(msg, argument="method")
     return METHODS[method]()
+
+
+def choose_for_trees(chosen: Estimator, design: str) -> Estimator | None:
+    """What `auto` takes in the place of what it chose, where the model turns out to be made of trees."""
+    if isinstance(chosen, CertifiedValues):
+        return CertifiedJumps(chosen.low, chosen.high)
+    return Jumps() if design in ("auto", *Jumps.designs) and not chosen.assumes else None
 
 
 def certify_method(

@@ -35,7 +35,7 @@ class Objective:
     def of(cls, plan: Plan, target: Target) -> Objective:
         """The scalars to explain, and the controls that go with them."""
         controls = None if plan.control is None else plan.control.controls(target)
-        trees = None if plan.trees is None else plan.trees.toward(target, with_control=plan.method.wants_control)
+        trees = None if plan.trees is None else plan.trees.toward(target, plan.method)
         count = 0 if controls is None else controls.count
         return cls(target.weights, target.weights.shape[1], controls, count, trees)
 
@@ -83,7 +83,7 @@ class RowsAtDraws:
         values, found = self._trees.at(self._rows, self._steps)
         shape = -1, *self.draws.z.shape[1:3]
         controls = None if found.controls is None else found.controls.reshape(*shape, self._plan.d)
-        jumps = AxisJumps(found.slopes.reshape(*shape, self._plan.d), controls)
+        jumps = AxisJumps(found.slopes.reshape(*shape, self._plan.d), controls, found.bounds)
         return Batch(self.draws, values.reshape(shape), samples=jumps)
 
     def values_at(self, points: Points) -> Array:

@@ -9,11 +9,13 @@ import numpy as np
 
 from .._core.types import Array, Indices, Points
 from ..errors import ModelError, NoClosedForm
-from ..estimators import AxisJumps, Estimator, Jumps
+from ..estimators import AxisJumps, Estimator
 from ..exact.bent_trees import BentTrees, find_curve, find_margin_trees
 from ..models import Evaluation, Target
 from ..models.problem import Problem
+from ..uncertainty.bounds import JumpBounds
 from .exact_route import AGREES, ROUNDED, compare, place, probes
+from .tree_bounds import bound_jumps, check_bounded, is_bounded
 
 SAME = 1e-9
 """Share of a jump's size that rounding of its known mean may come to: below that there is nothing to compare."""
@@ -29,6 +31,8 @@ class TreeTarget:
     margins: Array
     slopes: Array | None
     """(r, t, f) known mean of the control; None where there is none"""
+    bounds: JumpBounds | None
+    """Of rows × targets (r, t, ...); None where nobody vouches for errors"""
 
     def at(self, rows: Indices, steps: Points) -> tuple[Array, AxisJumps]:
         """Outputs (r, t, n), and jumps (r, t, n, f), of some rows at steps (1 or r, n, f) from them."""
@@ -36,12 +40,19 @@ class TreeTarget:
         found = self.trees.jumps(
             x, steps.astype(np.float64, copy=False), factor, self.weights[rows], self.margins[rows]
         )
+        bounds = None if self.bounds is None else _of_rows(self.bounds, rows)
         if self.slopes is None:
-            return found.outputs, AxisJumps(found.slopes, None)
+            return found.outputs, AxisJumps(found.slopes, None, bounds)
         known = self.slopes[rows][:, :, None]
         away = found.of_margin - known
         away[np.abs(away) <= SAME * np.abs(known)] = 0.0
-        return found.outputs, AxisJumps(found.slopes, away)
+        return found.outputs, AxisJumps(found.slopes, away, bounds)
+
+
+def _of_rows(bounds: JumpBounds, rows: Indices) -> JumpBounds:
+    """Bounds of some rows, as rows × targets."""
+    parts = (getattr(bounds, each.name)[rows] for each in dataclasses.fields(bounds))
+    return JumpBounds(*(part.reshape(-1, *part.shape[2:]) for part in parts))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,25 +68,27 @@ class KnownTrees:
         """The same in another neighbourhood."""
         return dataclasses.replace(self, problem=problem)
 
-    def toward(self, target: Target, *, with_control: bool) -> TreeTarget:
+    def toward(self, target: Target, method: Estimator) -> TreeTarget:
         """The trees with a target: its control is how it would change if the curve were its tangent at x."""
         factor, x = self.problem.factor, self.problem.x
         margins = self.trees.curve.gradient(self.trees.form.values(x), target.weights)
-        slopes = None
-        if with_control and factor.is_diagonal:
+        slopes = bounds = None
+        if method.wants_control and factor.is_diagonal:
             slopes = self.trees.margin_slopes(x, factor, margins)
-        return TreeTarget(self.problem, self.trees, target.weights, margins, slopes)
+        if method.assumes:
+            bounds = bound_jumps(self.trees, x, factor, target.weights, margins, slopes, SAME)
+        return TreeTarget(self.problem, self.trees, target.weights, margins, slopes, bounds)
 
 
 def settle_trees(
-    method: Estimator, problem: Problem, batch_size: int, *, is_chosen: bool
+    method: Estimator, problem: Problem, batch_size: int, *, instead: Estimator | None
 ) -> tuple[Estimator, KnownTrees | None]:
-    """The method, or jumps where it was chosen by itself and the model has trees, but no closed form.
+    """The method, or another `instead` of it that needs trees, where the model has some but no closed form.
 
     Where trees are needed by name, an error says why there are none.
     """
     is_needed = method.needs == "trees"
-    if not (is_needed or is_chosen):
+    if not is_needed and instead is None:
         return method, None
     found, why_not = _find(problem, batch_size)
     if found is None and is_needed:
@@ -84,9 +97,14 @@ def settle_trees(
             " Methods 'clime' and 'differences' only ask the model"
         )
         raise NoClosedForm(msg, argument="method")
+    if found is not None and is_needed and method.assumes:
+        check_bounded(found.trees.curve)
     if is_needed or found is None:
         return method, found
-    return (method, None) if found.trees.has_closed_form(problem.factor) else (Jumps(), found)
+    assert instead is not None
+    is_served = found.trees.has_closed_form(problem.factor)
+    is_served |= bool(instead.assumes) and not is_bounded(found.trees.curve)
+    return (method, None) if is_served else (instead, found)
 
 
 def _find(problem: Problem, batch_size: int) -> tuple[KnownTrees | None, str]:

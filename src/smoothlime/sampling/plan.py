@@ -17,7 +17,7 @@ from ..draws.keys import spare_draws
 from ..draws.long_draws import SHARE
 from ..draws.rotation import pilot_size
 from ..errors import InvalidArgument, NoGradients, TooFewDraws
-from ..estimators import Estimator, Jumps
+from ..estimators import Estimator
 from ..estimators.protocol import Setup
 from ..models import Evaluation, Target, model_dtype, model_epsilon, resolve_target
 from ..models.evaluation import AtRows, automatic_batch_size
@@ -26,7 +26,7 @@ from ..models.problem import Problem
 from ..models.targets import check_target, implied_range, is_narrow, output_names, stretch_of
 from ..space.neighbourhood import Factor
 from ..uncertainty.stopping import AUTOMATIC_FLOOR, FIRST_LOOK, Stopping, plan_looks
-from .defaults import certify_method, choose_design, choose_method
+from .defaults import certify_method, choose_design, choose_for_trees, choose_method
 from .known_trees import KnownTrees, settle_trees
 from .margin_control import MarginControl, find_control
 from .options import Options
@@ -164,8 +164,8 @@ def resolve(
     else:
         # points that are made on the host stay there, in its cache, whatever the device would like
         size = automatic_batch_size(problem.rows.shape[1], dtype, adapted if estimator.only_sums else None)
-    is_chosen = not options.is_certified and method == "auto" and design in ("auto", *Jumps.designs)
-    estimator, trees = settle_trees(estimator, problem, size, is_chosen=is_chosen)
+    instead = choose_for_trees(estimator, design) if method == "auto" else None
+    estimator, trees = settle_trees(estimator, problem, size, instead=instead)
     problem.check_rows(takes_gaps=trees is not None)
     control = find_control(estimator, problem, size)
     chosen, looks = _budget(estimator, design, d, options.n_samples, options.max_samples, may_rotate=may_rotate)

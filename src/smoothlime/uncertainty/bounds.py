@@ -6,6 +6,7 @@ that a bound fails. Draws must be iid. The statements and their proofs are in do
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import ceil, log, pi, sqrt
 from typing import Any
 
@@ -102,6 +103,20 @@ def best_tilt(level: float, reach: Array, n: float, variance: Array) -> Array:
         return np.minimum(LARGEST_TILT, np.sqrt(2 * level * reach**2 / (n * variance)))
 
 
+def vector_radius(reach: Array, variance: Array, squares: Array, n: float, delta: float) -> Array:
+    """Error of a mean of n vectors, none further than `reach` from a fixed middle: empirical Bernstein.
+
+    `squares` is the sum of their squared distances from it; `variance` what was expected of their mean. Rows where
+    nothing can be away from the middle have no error.
+    """
+    level = log(2 / delta)
+    is_flat = reach <= 0
+    farthest = np.where(is_flat, 1.0, reach)
+    tilt = best_tilt(level, farthest, n, variance)
+    found = (farthest * level + vector_tilt(tilt) * squares / farthest) / (tilt * n)
+    return np.where(is_flat, 0.0, found)
+
+
 def clipping_bias(level: float, offset: Array, slope: Array) -> Array:
     """Largest shift of E[t·r] when t·r is clipped at ±level·(offset + slope·level), for t ~ N(0, 1).
 
@@ -117,3 +132,19 @@ def clipping_bias(level: float, offset: Array, slope: Array) -> Array:
 def density(t: Any) -> Any:
     """φ(t), of the standard normal distribution."""
     return np.exp(-(t**2) / 2) / sqrt(2 * pi)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JumpBounds:
+    """What jumps of trees, per unit of each feature, can come to at all, and how well their mean is known."""
+
+    slopes: Array
+    """(r, f) largest size of the jumps of what is explained"""
+    peaks: Array
+    """(r, f) the same for outputs that vary by 1 at all"""
+    controls: Array
+    """(r, f) and of the control, which has mean 0"""
+    off: Array
+    """(r,) how far mean jumps may be from the slopes, L2 and standardised: what is cut off, and rounding"""
+    off_of_control: Array
+    """(r,) how far the mean of the control may be from 0"""

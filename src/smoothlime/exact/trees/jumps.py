@@ -139,7 +139,7 @@ def find_jumps(
     mixed, controls = np.array(mixed, order="C"), np.array(controls, order="C")
     moved = np.array(steps, dtype=np.float64, order="C")
     place = factor.free.copy()  # numba compiles anew for arrays that cannot be written to
-    common = _precision(factor, np.zeros(f, dtype=np.bool_))
+    common = precision(factor, np.zeros(f, dtype=np.bool_))
     found = Jumps(np.zeros((r, t, n)), np.zeros((r, t, n, f)), np.zeros((r, t, n, f)))
     arrays = tuple(getattr(plan, name) for name in plan.__slots__)
     number = list(CURVES).index(curve.name)
@@ -147,10 +147,10 @@ def find_jumps(
     def work(task: tuple[int, int, int]) -> None:
         i, start, stop = task
         gaps = np.isnan(rows[i, factor.free])
-        precision = _precision(factor, gaps) if gaps.any() else common
+        own = precision(factor, gaps) if gaps.any() else common
         row = jump_layout.lay_row(rows[i], std, word, *arrays)
         jump_kernel.find_jumps(
-            rows[i], moved[i % len(moved)], start, stop, place, precision, not factor.is_diagonal, word, plan.deepest,
+            rows[i], moved[i % len(moved)], start, stop, place, own, not factor.is_diagonal, word, plan.deepest,
             number, curve.sharpness, mixed[i], controls[i], plan.threshold, plan.feature_first, plan.target, plan.value,
             *row, found.outputs[i], found.slopes[i], found.of_margin[i],
         )  # fmt: skip
@@ -161,7 +161,7 @@ def find_jumps(
     return Jumps(found.outputs + constant[:, :, None], found.slopes, found.of_margin)
 
 
-def _precision(factor: Factor, gaps: Flags) -> Array:
+def precision(factor: Factor, gaps: Flags) -> Array:
     """Σ⁻¹ (f, f) where Σ is full, of the features that are there: 0 for the others, but 1 on the diagonal."""
     if factor.is_diagonal:
         return np.zeros((0, 0))

@@ -1,0 +1,131 @@
+"""How large the jumps of known trees can be whatever is drawn, and how far their mean may be from the slopes.
+
+`docs/theory/bounds.md` has the statements and their proofs.
+"""
+
+from __future__ import annotations
+
+from math import pi, sqrt
+
+import numpy as np
+
+from .._core.types import Array
+from ..errors import NoClosedForm
+from ..exact.bent_trees import BentTrees
+from ..exact.curves import Curve
+from ..exact.trees.jump_bounds import AxisBounds, bound_axes
+from ..space.neighbourhood import Factor
+from ..uncertainty.bounds import JumpBounds, density
+from .exact_route import AGREES
+
+CUT = 7.0
+"""Standard deviations beyond which the kernel looks at no threshold."""
+
+BENDING = 1e-12
+"""What an output is off by when margins are bent."""
+
+EPSILON = float(np.finfo(np.float64).eps)
+
+BOUNDED = ("identity", "logistic", "softmax")
+"""Curves along which it is known how far outputs move with margins."""
+
+
+def bound_jumps(
+    trees: BentTrees, x: Array, factor: Factor, weights: Array, controls: Array, known: Array | None, same: float
+) -> JumpBounds:
+    """Bounds on jumps of outputs weighed by (r, t, k), and of margins weighed by (r, t, m) with known mean (r, t, f).
+
+    Of what is within `same` of that mean, nothing is left.
+    """
+    form, std = trees.form, factor.std
+    axes = bound_axes(form.trees, form.jump_plan, x, factor, controls)
+    mixed, _ = trees.curve.of_margins(weights)
+    slopes = axes.peaks[:, None] * oscillation(trees.curve, mixed, axes.ranges)
+    whole = oscillation(trees.curve, mixed, form.spread[None, :, None])[..., 0]
+    beyond = tail(len(std)) * largest_stretch(factor)
+    lost = misplaced(axes, x, factor)
+    bent = steepness(trees.curve, mixed)[..., None] * axes.rounding[:, None]
+    bent = bent + BENDING * np.abs(mixed).sum(axis=2)[..., None]
+    rounding = 2 * axes.peaks[:, None] * bent + slopes * EPSILON * (axes.thresholds**2)[:, None]
+    off = _length(rounding, std) + beyond * whole + lost[:, None] * _length(slopes, std)
+    off += sqrt(2 / pi) * AGREES * trees.size(x) * np.abs(weights).sum(axis=2) * largest_stretch(factor)
+    away, off_of_control = np.zeros_like(slopes), np.zeros_like(off)
+    if known is not None:
+        away = np.maximum(axes.high - known, known - axes.low)
+        share = np.abs(controls)
+        off_of_control = (
+            _length(2 * (axes.peaks * axes.rounding)[:, None] * share.sum(axis=2)[..., None], std)
+            + beyond * (share @ form.spread)
+            + lost[:, None] * _length(away, std)
+            + same * _length(known, std)
+            + np.stack([form.smooth(x, factor, each).radius for each in np.moveaxis(controls, 1, 0)], axis=1)
+        )
+    return JumpBounds(slopes, np.broadcast_to(axes.peaks[:, None], slopes.shape), away, off, off_of_control)
+
+
+def is_bounded(curve: Curve) -> bool:
+    """Whether enough is known of a curve for a certificate."""
+    return curve.name in BOUNDED
+
+
+def check_bounded(curve: Curve) -> None:
+    """Refuse curves that are not known well enough for a certificate."""
+    if not is_bounded(curve):
+        msg = (
+            f"guarantee='certified' has no bound for jumps of trees behind the curve {curve.name!r}; method='clime' has"
+            " one, from output_range"
+        )
+        raise NoClosedForm(msg, argument="method")
+
+
+def oscillation(curve: Curve, weights: Array, ranges: Array) -> Array:
+    """How far outputs weighed by (r, t, m) can be apart where margins are by at most ranges (r, m, f): (r, t, f).
+
+    Two probabilities by softmax whose log odds are apart by at most R differ by at most tanh(R/4) in total variation.
+    """
+    if curve.name == "identity":
+        return np.abs(curve.sharpness * weights) @ ranges
+    if curve.name == "logistic":
+        return np.abs(weights) @ np.tanh(curve.sharpness * ranges / 4)
+    two = np.sort(ranges, axis=1)[:, -2:].sum(axis=1)
+    width = weights.max(axis=2) - weights.min(axis=2)
+    return np.asarray(width[..., None] * np.tanh(curve.sharpness * two / 4)[:, None])
+
+
+def steepness(curve: Curve, weights: Array) -> Array:
+    """By how much outputs weighed by (r, t, m) move at most, if no margin moves by more than 1: (r, t)."""
+    if curve.name == "softmax":
+        return np.asarray(curve.sharpness * (weights.max(axis=2) - weights.min(axis=2)) / 2)
+    return np.asarray(curve.sharpness * np.abs(weights).sum(axis=2) * (0.25 if curve.name == "logistic" else 1.0))
+
+
+def tail(d: int) -> float:
+    """How long E[z·y] can be for |y| ≤ 1 that is 0 where none of d normal numbers is beyond CUT."""
+    from scipy.special import ndtr, ndtri
+
+    chance = min(1.0, 2 * d * float(ndtr(-CUT)))
+    return float(2 * density(ndtri(chance / 2)))
+
+
+def largest_stretch(factor: Factor) -> float:
+    """‖D^½ L⁻ᵀ‖: what carries slopes per draw over to standardised ones; 1 for diagonal Σ."""
+    return 1.0 if factor.is_diagonal else float(np.linalg.norm(factor.inverse * factor.std, ord=2))
+
+
+def misplaced(axes: AxisBounds, x: Array, factor: Factor) -> Array:
+    """By which share of the largest jumps means may be off (r,), as draws and conditional means are rounded numbers.
+
+    A draw is on the wrong side of a threshold with a chance of at most its rounding, in standard deviations, times the
+    density; and a density whose middle is off by δ standard deviations is off by less than 2·δ of its peak in all.
+    """
+    there = np.nan_to_num(np.abs(x[:, factor.free])) / factor.std + CUT
+    found = 2 * (EPSILON * there * (axes.thresholds + 2)).sum(axis=1)
+    if not factor.is_diagonal:
+        correlation = factor.lower @ factor.lower.T / np.outer(factor.std, factor.std)
+        longest = 1 / max(float(np.linalg.eigvalsh(correlation)[0]), EPSILON)
+        found = found + 200 * len(factor.std) ** 1.5 * EPSILON * longest**2
+    return np.asarray(found)
+
+
+def _length(slopes: Array, std: Array) -> Array:
+    return np.asarray(np.linalg.norm(slopes * std, axis=-1))
