@@ -11,6 +11,7 @@ from ..errors import InvalidArgument, WrongType
 from .function import FunctionModel
 from .labels import refuse_predict
 from .protocol import Model, is_model
+from .unknown import refuse_text_model, unknown
 
 ONNX = (
     "onnxruntime.capi.onnxruntime_inference_collection.InferenceSession",
@@ -108,18 +109,12 @@ def as_model(
         return from_estimator(obj, output=output or "probability", feature_names=names)
     if kind == "function":
         refuse_predict(obj)
+        refuse_text_model(obj)
         if output is not None:
             msg = "output is for classifiers and torch modules; a function's outputs are explained as they are"
             raise InvalidArgument(msg, argument="output")
         return FunctionModel(obj, called, names, takes or "array")
-    if isinstance(obj, list | tuple):
-        msg = f"model is a {type(obj).__name__} of {len(obj)}; give one model at a time, or a function that combines"
-        msg += " them: lambda a: np.mean([each.predict(a) for each in models], axis=0)"
-        raise WrongType(msg)
-    way = ", which scores new points if made with novelty=True" * (name == "LocalOutlierFactor")
-    way = way or ", which labels the rows it was fitted on, but no others" * hasattr(obj, "fit_predict")
-    msg = f"model must be a torch module, an estimator with predict, or a function of points (n, d); got a {name}{way}"
-    raise WrongType(msg)
+    raise unknown(obj)
 
 
 def as_asked(obj: Any, output: str | None) -> Model:
