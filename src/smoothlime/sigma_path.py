@@ -221,7 +221,7 @@ def sigma_path(
     spreads = [float(each) if around is None else _times(around, around, each) for each in wanted]
     is_drawn = not is_free or design != "auto"
     problem = prepare(model, x, sigma=spreads[0], background=background, output=output)
-    _check_one_row(problem.rows.shape)
+    _check_one_row(problem.x.shape)
     problems = [problem.within(_times(around or Neighbourhood(), problem.neighbourhood, each)) for each in wanted]
     routes = _routes(problems, options, is_drawn=is_drawn, method=method, target=target, design=design)
     resolved = routes[0].resolve(target)

@@ -44,7 +44,8 @@ class Case:
     ask: Callable[[Any, Any], Any]
     """The library's own prediction: model and points to outputs (n,) or (n, k)"""
     points: Any
-    """A dozen rows or so, as an array (n, d) or a data frame; where there are gradients, not next to a kink"""
+    """A dozen rows or so, as an array (n, d), or (n, a, b) in a shape, or a data frame; where there are gradients, not
+    next to a kink"""
     options: dict[str, Any] = field(default_factory=dict)
     """What as_model is given besides"""
     outputs: tuple[str, ...] = ()
@@ -140,17 +141,19 @@ def gradients_are_finite_differences(case: Case) -> None:
     assert_close(case, columns(values), case.own)
     # h⁴/30 of the fifth derivative are left out, and rounding is some eps·|f|/h: 3e-8 and 1e-5 in float32
     h = 0.03 if np.dtype(case.dtype) == np.float32 else 3e-3
-    expected = np.empty_like(points)
-    for j in range(points.shape[1]):
+    flat = points.reshape(len(points), -1)
+    expected = np.empty_like(flat)
+    for j in range(flat.shape[1]):
         at = []
         for step in (h, -h, 2 * h, -2 * h):
-            moved = points.copy()
+            moved = flat.copy()
             moved[:, j] += step
-            at.append((columns(case.ask(case.given, moved.astype(case.dtype))) * weights).sum(axis=1))
+            given = moved.reshape(points.shape).astype(case.dtype)
+            at.append((columns(case.ask(case.given, given)) * weights).sum(axis=1))
         expected[:, j] = (8 * (at[0] - at[1]) - (at[2] - at[3])) / (12 * h)
     size = max(1.0, np.abs(case.own * weights).sum(axis=1).max())
     allowed = (1e-5 if np.dtype(case.dtype) == np.float32 else 1e-8) * size
-    np.testing.assert_allclose(gradients, expected, rtol=0, atol=4 * allowed)
+    np.testing.assert_allclose(gradients.reshape(flat.shape), expected, rtol=0, atol=4 * allowed)
     assert np.abs(expected).max() > 100 * allowed, "gradients this small would hide a mistake"
 
 
@@ -167,8 +170,9 @@ def names_are_the_models(case: Case) -> None:
     names = getattr(case.model, "feature_names", None)
     assert (None if names is None else tuple(names)) == case.feature_names
     columns_given = tuple(getattr(case.points, "columns", ()))
-    d = case.points.shape[1]
-    expected = case.feature_names or columns_given or tuple(f"x{j}" for j in range(d))
+    d, *deeper = case.points.shape[1:]
+    numbered = tuple(f"x[{i},{j}]" for i in range(d) for j in range(*deeper)) if deeper else map("x{}".format, range(d))
+    expected = case.feature_names or columns_given or tuple(numbered)
     assert case.explain().feature_names == expected
 
 
@@ -249,7 +253,7 @@ def rows_of_a_wrong_width_are_refused(case: Case) -> None:
     if hasattr(case.points, "iloc"):
         wide = case.points.assign(one_more=1.0)
     else:
-        wide = np.column_stack([case.points, np.ones(len(case.points))])
+        wide = np.concatenate([case.points, case.points[:, :1]], axis=1)
     with pytest.raises(SmoothlimeError, match=case.wrong_width):
         case.explain(rows=wide)
 

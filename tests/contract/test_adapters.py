@@ -50,6 +50,24 @@ def network(outputs=3, dtype=torch.float64):
         return torch.nn.Sequential(*layers).to(dtype).eval()
 
 
+def layered(dtype=torch.float64):
+    """A network of inputs (n, 2, 2)."""
+    return torch.nn.Sequential(torch.nn.Flatten(), *network(dtype=dtype)).eval()
+
+
+def exported(size=None):
+    """For batches of any size, or of one."""
+    net = network()
+    shapes = ({0: torch.export.Dim("n")},) if size is None else None
+    return torch.export.export(net, (torch.tensor(POINTS[: size or 2]),), dynamic_shapes=shapes)
+
+
+def through_five(program, points):
+    """The library's own: batches of five, the last filled up."""
+    whole = np.concatenate([points, points[: -len(points) % 5]])
+    return np.concatenate([through(program.module(), part) for part in np.split(whole, len(whole) // 5)])[: len(points)]
+
+
 def all_of(net):
     """Weights, whether they are trained, what was left at them, and the mode of each layer."""
     modes = [each.training for each in net.modules()]
@@ -91,33 +109,55 @@ def light(y, **settings):
 
 
 MARGIN = {"output": "margin"}
+ANY = "any: (n, ...)"
+IN_SHAPE = POINTS.reshape(-1, 2, 2)
 TORCH = [
     Case("torch module", "float64", network, through, POINTS, gradients=True, method="smoothgrad",
-         state=all_of),
+         state=all_of, shapes=ANY),
+    Case("torch module", "in a shape", layered, through, IN_SHAPE, gradients=True, method="smoothgrad", state=all_of,
+         shapes=ANY),
+    Case("torch program (`torch.export`)", "any batch", exported, lambda program, a: through(program.module(), a),
+         POINTS, gradients=True, method="smoothgrad", spawns=False, state=lambda program: str(program.graph),
+         shapes=ANY, wrong_width="size|shape"),
+    Case("torch program (`torch.export`)", "batches of five", partial(exported, 5), through_five, POINTS,
+         gradients=True, method="smoothgrad", spawns=False, state=lambda program: str(program.graph), shapes=ANY,
+         wrong_width="size|shape"),
     Case(
         "torch module", "float32", partial(network, dtype=torch.float32), through, POINTS.astype(np.float32),
-        gradients=True, method="smoothgrad", dtype=np.float32, state=all_of,
+        gradients=True, method="smoothgrad", dtype=np.float32, state=all_of, shapes=ANY,
     ),
     Case(
         "torch module", "probabilities", network, as_probabilities, POINTS, gradients=True, method="smoothgrad",
         options={"output": "probability", "outputs": ("a", "b", "c"), "feature_names": tuple("wxyz")},
-        outputs=("a", "b", "c"), feature_names=tuple("wxyz"), state=all_of,
+        outputs=("a", "b", "c"), feature_names=tuple("wxyz"), state=all_of, shapes=ANY,
     ),
 ]  # fmt: skip
 FUNCTIONS = [
-    Case("function", "", lambda: partial(logsumexp, axis=1), lambda f, a: f(a), POINTS, wrong_width=None, state=repr),
+    Case("function", "", lambda: partial(logsumexp, axis=1), lambda f, a: f(a), POINTS, wrong_width=None, state=repr,
+         shapes=ANY),
+    Case("function", "in a shape", lambda: partial(logsumexp, axis=(1, 2)), lambda f, a: f(a), IN_SHAPE,
+         wrong_width=None, state=repr, shapes=ANY),
     Case(
         "function", "several outputs, named", lambda: partial(softmax, axis=1), lambda f, a: f(a), POINTS,
         options={"outputs": tuple("abcd")}, outputs=tuple("abcd"), wrong_width=None, state=repr,
+        shapes=ANY,
     ),
     Case(
         "function and its gradient (`from_functions`)", "",
         lambda: sl.from_functions(values=partial(logsumexp, axis=1), gradients=partial(softmax, axis=1)),
         lambda model, a: logsumexp(a, axis=1), POINTS, gradients=True, method="smoothgrad", wrong_width=None,
+        shapes=ANY,
+    ),
+    Case(
+        "function and its gradient (`from_functions`)", "in a shape",
+        lambda: sl.from_functions(values=partial(logsumexp, axis=(1, 2)), gradients=partial(softmax, axis=(1, 2))),
+        lambda model, a: logsumexp(a, axis=(1, 2)), IN_SHAPE, gradients=True, method="smoothgrad", wrong_width=None,
+        shapes=ANY,
     ),
     Case(
         "`Model` of one's own", "", lambda: sl.testing.Sine([2.0, 0.5, -1.0, 0.3]), lambda f, a: f.values(a), POINTS,
         outputs=("output",), gradients=True, method="smoothgrad", spawns=False, state=lambda f: sorted(vars(f)),
+        shapes=ANY,  # tests/models/test_shapes.py has one
     ),
 ]  # fmt: skip
 SKLEARN = [

@@ -156,7 +156,9 @@ class TestRoundTrip:
     def test_every_field_has_its_place(self):
         """A field added to these classes must be added to the files."""
         header, _ = contents.pack(explain())
-        apart = {"feature_names", "output_name", "neighbourhood", "provenance", "groups", "selected", "directions"}
+        apart = {"feature_names", "output_name", "neighbourhood", "provenance", "groups", "selected", "directions"} | {
+            "input_shape"
+        }
         assert {each.name for each in dataclasses.fields(sl.Explanation)} == set(contents.ARRAYS) | apart
         of_groups = {each.name for each in dataclasses.fields(Groups)} - {"pseudovalues"} | {
             "pseudo"

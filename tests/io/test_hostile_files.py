@@ -38,7 +38,9 @@ EXPLANATIONS = {
     "exact": lambda: sl.explain(LinearRegression().fit(X, X @ V), X, sigma=0.6),
     "covariance": lambda: explain(sigma=sl.Neighbourhood.from_data(X, 0.3, full=True, fixed=[1])),
     "ranks and logarithms": lambda: explain(
-        background=np.exp(np.random.default_rng(1).normal(size=(12, 3)).round()), scale={0: "ranks", 1: "log"}, fixed=[1]
+        background=np.exp(np.random.default_rng(1).normal(size=(12, 3)).round()),
+        scale={0: "ranks", 1: "log"},
+        fixed=[1],
     ),
     "no rows": lambda: explain()[:0],
 }

@@ -152,8 +152,8 @@ class TestUnreadable:
         self.fails(path, rf"format version 7, and this smoothlime \({sl.__version__}\) reads up to version 6: upgrade")
 
     def test_a_newer_version_is_recognised_even_where_fields_have_gone(self, tmp_path):
-        (tmp_path / "e.json").write_text('{"format": "smoothlime explanation", "version": 7}')
-        self.fails(tmp_path / "e.json", "format version 7")
+        (tmp_path / "e.json").write_text('{"format": "smoothlime explanation", "version": 8}')
+        self.fails(tmp_path / "e.json", "format version 8")
 
     @pytest.mark.parametrize(
         ("version", "message"), [(0, "at least 1; got 0"), ("1", "a whole number; got '1'"), (True, "got True")]
@@ -164,7 +164,16 @@ class TestUnreadable:
     FIELDS = (
         *(
             (name,)
-            for name in ("version", "rows", "groups", "has_row_keys", "has_selected", "output_name", "feature_names")
+            for name in (
+                "version",
+                "rows",
+                "groups",
+                "has_row_keys",
+                "has_selected",
+                "output_name",
+                "feature_names",
+                "input_shape",
+            )
         ),
         *((name,) for name in ("neighbourhood", "provenance", "arrays")),
         *(("neighbourhood", name) for name in ("sigma", "scale", "covariance", "fixed")),
@@ -234,6 +243,9 @@ class TestUnreadable:
             (("provenance", "block"), 10**400, "'block' must be at most 9,223,372,036,854,775,807; got 1000"),
             (("rows",), 10**400, "'rows' must be at most"),
             (("version",), 10**400, "it has format version 1000"),
+            (("input_shape",), [3], "must hold two sizes or more of 3 numbers in all, or none; got \\[3\\]"),
+            (("input_shape",), [2, 2], "'input_shape' must hold two sizes or more of 3 numbers"),
+            (("input_shape",), [2, 0], "input_shape must be a whole number >= 1; got 0"),
             (("neighbourhood", "sigma"), 0, "sigma must be finite and > 0"),
             (("neighbourhood", "sigma"), None, "'sigma' must be a number, or one per feature; got null"),
             (("neighbourhood", "sigma"), "0.5", "'sigma' must hold numbers; got '0.5'"),

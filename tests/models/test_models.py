@@ -295,9 +295,12 @@ class TestTorch:
     @pytest.mark.parametrize(
         ("pack", "said"),
         [
-            (lambda out: (out, None), r"returned a tuple.*one tensor \(n,\) or \(n, k\).*such as out\[0\]$"),
-            (lambda out: {"hidden": out, "logits": out}, r"returned a dict.*such as out\['logits'\]$"),
-            (lambda out: {"score": out}, r"returned a dict.*such as out\['score'\]$"),
+            (lambda out: (out, None), r"returned a tuple of 2 parts, with positions 0 to 1.*output_key=0\)$"),
+            (
+                lambda out: {"hidden": out, "logits": out},
+                r"returned a dict with parts 'hidden', 'logits'.*output_key='logits'\)$",
+            ),
+            (lambda out: {"score": out}, r"returned a dict with parts 'score'.*output_key='score'\)$"),
             (lambda out: None, r"returned a NoneType.*returns the part to explain$"),
         ],
     )

@@ -162,7 +162,9 @@ class TestRanks:
         assert scale.count == len(column)
 
     def test_codes_beyond_what_floats_hold_are_refused(self):
-        with pytest.raises(InvalidArgument, match=r"'id' goes up to 9007199254741190, .*beyond 2\*\*53.*list the column in fixed"):
+        with pytest.raises(
+            InvalidArgument, match=r"'id' goes up to 9007199254741190, .*beyond 2\*\*53.*list the column in fixed"
+        ):
             rank_scale(2.0**53 + 2 * np.arange(100), "id")
 
     def test_at_most_so_many_knots(self):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from math import prod
 from typing import Any, Protocol
 
 import numpy as np
@@ -42,6 +43,9 @@ WITHOUT_DATA = 5
 
 UNTOLD = 4
 """The last version without tolerances."""
+
+SHAPED = 6
+"""The first version with shapes of inputs."""
 
 LARGEST = 2**63 - 1
 """Of whole numbers that count something."""
@@ -93,6 +97,7 @@ def pack(e: Explanation) -> tuple[dict[str, Any], dict[str, Any]]:
         "directions": None if e.directions is None else e.directions.shape[1],
         "output_name": e.output_name,
         "feature_names": list(e.feature_names),
+        "input_shape": list(e.input_shape),
         "neighbourhood": {
             "sigma": nested(around.sigma),
             "scale": None if around.scale is None else nested(around.scale),
@@ -155,6 +160,7 @@ def unpack(header: dict[str, Any], source: Source) -> tuple[Explanation, list[st
         groups=groups,
         selected=read("selected", "float", "rd") if take(header, "has_selected", bool) else None,
         directions=None if k is None else read("directions", "float", "rkf"),
+        input_shape=() if version < SHAPED else _input_shape(take(header, "input_shape", list), d),
     )
     return e, _changed(header, arrays)
 
@@ -220,6 +226,15 @@ def check_format(header: Any) -> None:
     if version < 1:
         msg = f"the field 'version' must be at least 1; got {shown(version)}"
         raise UnreadableFile(msg)
+
+
+def _input_shape(raw: list[Any], d: int) -> tuple[int, ...]:
+    """Sizes of at least two axes that hold d numbers, or none."""
+    shape = tuple(_count("input_shape", 1)(each) for each in raw)
+    if shape and (len(shape) < 2 or prod(shape) != d):
+        msg = f"the field 'input_shape' must hold two sizes or more of {d} numbers in all, or none; got {shown(raw)}"
+        raise UnreadableFile(msg)
+    return shape
 
 
 def _neighbourhood(raw: dict[str, Any], names: tuple[str, ...]) -> Neighbourhood:

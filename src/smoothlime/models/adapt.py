@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
+
+import numpy as np
 
 from .._core.validate import as_names, check_choice
 from ..errors import InvalidArgument, WrongType
 from .function import FunctionModel
+from .inputs import Inputs, check_held
 from .labels import refuse_predict
+from .parts import check_key
 from .protocol import Model, is_model
 from .unknown import refuse_text_model, unknown
 
@@ -19,6 +23,8 @@ ONNX = (
 )
 
 TORCH_MODULE = "torch.nn.modules.module.Module"
+
+TORCH_PROGRAM = "torch.export.exported_program.ExportedProgram"
 
 
 def as_model(
@@ -31,15 +37,18 @@ def as_model(
     device: Any = None,
     compile: bool | str = False,
     autocast: Literal["bfloat16", "float16"] | None = None,
+    output_key: str | int | None = None,
+    held: Mapping[str, Any] | None = None,
 ) -> Model:
     """Adapter that lets smoothlime ask `obj` for outputs, and for gradients where it has them.
 
     Parameters
     ----------
     obj
-        A torch module, an estimator with `predict` or `predict_proba`, a Booster of XGBoost or LightGBM, an ONNX model
-        (an `InferenceSession`, a `ModelProto`, or the path of an `.onnx` file), a function of points (n, d), or a
-        Model already.
+        A torch module or a program of `torch.export`, an estimator with `predict` or `predict_proba`, a Booster of
+        XGBoost or LightGBM, an ONNX model (an `InferenceSession`, a `ModelProto`, or the path of an `.onnx` file), a
+        function of points (n, d), or a Model already. Rows with more than two axes, such as images (r, 3, 224, 224),
+        reach torch modules and functions in their shape.
     output
         `None`: a torch module's outputs as they come, a classifier's probabilities. `"probability"` puts a
         softmax on a torch module's logits (a sigmoid where there is one). `"margin"` takes the
@@ -58,6 +67,12 @@ def as_model(
     autocast
         Number type in which `torch.autocast` lets a torch module's layers compute. Slopes then have the few digits of
         that type, about 3; and numbers below 6e-8 vanish in float16. Points, and sums over gradients, are as ever.
+    output_key
+        Which part is explained where a torch module or a function returns a tuple, a dictionary or a dataclass, or an
+        ONNX model several outputs: its name or its position.
+    held
+        Further inputs of a torch module or a function by the name of their argument, as in `held={"mask": M}`: arrays
+        or tensors with a line for each row of X. They are not perturbed; each point goes with the line of its row.
 
     Examples
     --------
@@ -75,12 +90,17 @@ def as_model(
         if kind not in ("function", "class"):
             msg = f"takes is for functions; a {name} is asked in its own way"
             raise InvalidArgument(msg)
-    if kind == "module":
+    if kind in ("module", "program"):
         from .torch import from_torch
 
+        if kind == "program":
+            from .torch_programs import as_module
+
+            obj = as_module(obj)
         return from_torch(
-            obj, output=output, feature_names=names, outputs=called, device=device, compiled=compile, autocast=autocast
-        )
+            obj, output=output, feature_names=names, outputs=called, device=device, compiled=compile, autocast=autocast,
+            output_key=output_key, held=held,
+        )  # fmt: skip
     if kind == "class":
         msg = f"model is the class {obj.__name__}; give an instance of it, fitted or trained"
         raise WrongType(msg)
@@ -88,6 +108,9 @@ def as_model(
         if given is not None:
             msg = f"{argument} is for torch modules; a {name} runs where it runs, as it is"
             raise InvalidArgument(msg, argument=argument)
+    if kind != "function":
+        _only_for("held", held, "torch modules and functions", name)
+        _only_for("output_key", output_key if kind != "onnx" else None, "models that return several outputs", name)
     if kind == "model":
         if names is not None or output is not None or called:
             msg = "obj is a Model already; set its output and names where it is made"
@@ -99,7 +122,7 @@ def as_model(
         if output is not None:
             msg = "output is for classifiers and torch modules; the outputs of an ONNX model are explained as they are"
             raise InvalidArgument(msg, argument="output")
-        return from_onnx(obj, feature_names=names, outputs=called)
+        return from_onnx(obj, feature_names=names, outputs=called, output_key=output_key)
     if kind == "estimator":
         if called:
             msg = f"outputs is for functions and torch modules; a {name} names its own"
@@ -113,8 +136,34 @@ def as_model(
         if output is not None:
             msg = "output is for classifiers and torch modules; a function's outputs are explained as they are"
             raise InvalidArgument(msg, argument="output")
-        return FunctionModel(obj, called, names, takes or "array")
+        check_key(output_key)
+        if held is None:
+            return FunctionModel(obj, called, names, takes or "array", output_key=output_key)
+        return _holding(obj, called, names, takes, output_key, held)
     raise unknown(obj)
+
+
+def _only_for(argument: str, given: Any, what: str, name: str) -> None:
+    if given is not None:
+        msg = f"{argument} is for {what}; a {name} is asked in its own way"
+        raise InvalidArgument(msg, argument=argument)
+
+
+def _holding(
+    function: Any,
+    outputs: tuple[str, ...],
+    names: tuple[str, ...] | None,
+    takes: str | None,
+    key: str | int | None,
+    held: Mapping[str, Any],
+) -> FunctionModel:
+    """A function of several inputs, of which all but the first are held."""
+    check_held(held, function)
+    if takes == "table":
+        msg = "held goes with functions of arrays; columns of a table that are not to be perturbed are listed in fixed"
+        raise InvalidArgument(msg, argument="held")
+    lines = {name: np.asarray(each.detach().cpu() if hasattr(each, "detach") else each) for name, each in held.items()}
+    return FunctionModel(function, outputs, names, inputs=Inputs(held=lines), output_key=key)
 
 
 def as_asked(obj: Any, output: str | None) -> Model:
@@ -131,9 +180,11 @@ def as_asked(obj: Any, output: str | None) -> Model:
 
 
 def _kind(obj: Any) -> str:
-    """What an object is: "module" (of torch), "class", "model", "estimator", "function", or "" for none of these."""
+    """What an object is: "module" or "program" (of torch), "class", "model", "estimator", "function"; else ""."""
     if is_torch_module(obj):
         return "module"
+    if _is_of(obj, TORCH_PROGRAM):
+        return "program"
     if isinstance(obj, type):
         return "class"
     if is_model(obj):
@@ -160,4 +211,8 @@ def is_onnx(obj: Any) -> bool:
 
 def is_torch_module(obj: Any) -> bool:
     """Whether `obj` is an `nn.Module`, without importing torch to ask."""
-    return any(f"{cls.__module__}.{cls.__qualname__}" == TORCH_MODULE for cls in type(obj).__mro__)
+    return _is_of(obj, TORCH_MODULE)
+
+
+def _is_of(obj: Any, kind: str) -> bool:
+    return any(f"{cls.__module__}.{cls.__qualname__}" == kind for cls in type(obj).__mro__)

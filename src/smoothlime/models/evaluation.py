@@ -11,7 +11,7 @@ import numpy as np
 from .._core.types import Array, Indices, Points
 from .._core.warn import warn
 from ..errors import ModelError, NotDeterministic, SmallerBatches, SmoothlimeError
-from .protocol import GradientBatch, Model, changed_width, is_out_of_memory, model_epsilon, wrong_shape
+from .protocol import FEWEST, GradientBatch, Model, changed_width, is_out_of_memory, model_epsilon, wrong_shape
 
 Where = Callable[[int], str]
 """Names the row of the caller's table to which a point belongs."""
@@ -36,7 +36,7 @@ def automatic_batch_size(d: int, dtype: np.dtype[Any], model: Model | None = Non
     is_narrow = d <= 32 and not made  # small networks mind calls, not cache
     fitting = batch_bytes // ((d + made) * dtype.itemsize) * (2 if is_narrow else 1)
     most = MOST_POINTS * batch_bytes // BATCH_BYTES
-    return int(min(most, max(32, 2 ** int(np.log2(max(fitting, 1))))))
+    return int(min(most, max(getattr(model, "fewest", FEWEST), 2 ** int(np.log2(max(fitting, 1))))))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

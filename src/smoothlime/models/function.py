@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +12,14 @@ import numpy as np
 from .._core.types import Points
 from .._core.validate import as_names
 from ..errors import ModelError, WrongType
+from .inputs import Inputs, said_of_shape
+from .parts import part_of, several
 from .protocol import Model, as_array, as_columns
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionModel:
-    """A function of points (n, d) that returns (n,) or (n, k)."""
+    """A function of points (n, d), or of points in the shape of the rows, that returns (n,) or (n, k)."""
 
     function: Callable[[Any], Any]
     outputs: tuple[str, ...] = ()
@@ -25,6 +27,10 @@ class FunctionModel:
     takes: str = "array"
     hint: str = ""
     """What may help where the function raises an error"""
+    inputs: Inputs | None = None
+    """What it is called with, where that is not just points (n, d)"""
+    output_key: str | int | None = None
+    """Which of several outputs is explained"""
 
     def for_rows_of_a_table(self) -> FunctionModel:
         """The same function; where it raises an error, the message says how it would get data frames."""
@@ -36,9 +42,29 @@ class FunctionModel:
         """Whether it is given data frames even where all columns are numbers."""
         return self.takes == "table"
 
+    @property
+    def holds(self) -> bool:
+        """Whether it has inputs beside the first one, and does not know yet of which row."""
+        return self.inputs is not None and bool(self.inputs.held) and not self.inputs.is_coded
+
+    def bound_to(self, shape: tuple[int, ...], rows: int) -> FunctionModel:
+        """The same for points around `rows` rows of a shape, which carry the position of their row if it `holds`."""
+        inputs = (self.inputs or Inputs()).bound_to(shape, rows)
+        names = None if inputs.is_coded else self.feature_names
+        return dataclasses.replace(self, inputs=inputs, feature_names=names, hint=said_of_shape(shape))
+
     def values(self, points: Any) -> Any:
         """Outputs at each point, (n, k)."""
-        return as_columns(self.function(points), len(points))
+        if self.inputs is None:
+            out = self.function(points)
+        else:
+            out = self.function(self.inputs.first(points), **self.inputs.others(points))
+        if self.output_key is not None:
+            out = part_of(out, self.output_key)
+        elif isinstance(out, Mapping) and out:
+            msg = f"the function returned {several(out)}"
+            raise ModelError(msg)
+        return as_columns(out, len(points))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +84,16 @@ class FunctionModelWithGradients:
         """Outputs (n, k) and the weighted gradient (n, d)."""
         values = self.values(points.copy())  # a function may write into its argument
         gradients = as_array(self.gradient(points))
-        if gradients.ndim == 2:
-            gradients = gradients[:, None, :]
-        wanted = (len(points), values.shape[1], points.shape[1])
+        if gradients.ndim == points.ndim:
+            gradients = gradients[:, None]
+        wanted = (len(points), values.shape[1], *points.shape[1:])
         if gradients.shape != wanted:
             msg = (
                 f"gradients(points) must have shape (n, d) for one output or (n, k, d) for k; wanted {wanted},"
                 f" got {gradients.shape}"
             )
             raise ModelError(msg)
-        return values, np.einsum("nk,nkd->nd", weights, gradients)
+        return values, np.einsum("nk,nk...->n...", weights, gradients)
 
 
 def from_functions(

@@ -20,6 +20,7 @@ from . import Model, as_asked
 from .estimator import EstimatorModel
 from .fitted import categorical_features, whole_categories
 from .function import FunctionModel
+from .inputs import bind, names_in_shape, read_shaped, spread_over
 from .on_scales import ModelOnScales, as_given, on_scales
 from .on_tables import TableModel
 from .protocol import model_epsilon
@@ -39,7 +40,8 @@ class Problem:
     model: Model
     rows: Array
     """(r, d) what is perturbed; for a model that is given frames, fixed columns hold the position of their row; on
-    scales other than linear (r, d + 1), scores and the position of their row"""
+    scales other than linear (r, d + 1), scores and the position of their row; likewise (r, d + 1) for a model with other
+    inputs beside, which are held"""
     x: Array
     """(r, d) the rows as numbers; NaN for cells that hold none"""
     feature_names: tuple[str, ...]
@@ -49,6 +51,8 @@ class Problem:
     """Library of the data frame that the rows came in, or none"""
     kind: str
     """Type of the model as it was given, for messages"""
+    input_shape: tuple[int, ...] = ()
+    """Of each row, where rows came with more axes than one"""
 
     def within(self, neighbourhood: Neighbourhood) -> Problem:
         """The same model and rows in another neighbourhood."""
@@ -76,16 +80,19 @@ def build_problem(
     output: str | None = "probability",
 ) -> Problem:
     """Adapt the model, read the rows, settle names and neighbourhood; rows may have gaps: see `Problem.check_rows`."""
+    X, shape = read_shaped(X)
     table, x = _read(X)
     d = x.shape[1]
     adapted = as_asked(model, output)
     if table is not None and isinstance(adapted, FunctionModel) and adapted is not model:
         adapted = adapted.for_rows_of_a_table()
+    sigma = spread_over(sigma, shape)
+    background = _of_shape(background, shape)
     data = as_table(background, "background")
     columns = agreed_columns(None, {"sigma": sigma}) if data is None else data.names
     given = _given_names(getattr(adapted, "feature_names", None), table, columns, d)
     _check_width(adapted, d)
-    names = check_names(given, d)
+    names = names_in_shape(shape) if shape and given is None else check_names(given, d)
     neighbourhood = choose_neighbourhood(
         sigma, background if data is None else data, given, d, scale=scale, fixed=fixed
     )
@@ -96,15 +103,27 @@ def build_problem(
         msg = f"the model takes tables, but X is a {type(X).__name__}; give the rows as a data frame"
         raise WrongType(msg)
     _refuse_moved_categories(adapted, factor, names)
-    rows = x
+    adapted, rows = bind(adapted, x, shape)
     if table is not None and (table.not_numeric or getattr(adapted, "wants_table", False)):
+        if rows is not x:
+            msg = "held goes with rows of numbers; X is a table whose columns the model is given by name"
+            raise InvalidArgument(msg, argument="X")
         adapted, rows = TableModel.of(adapted, table, factor.free), table.coded(x, factor.free)
     scales = neighbourhood.row_scales(x, names)
     if scales is not None:
         adapted, rows = on_scales(adapted, scales, rows, x)
     backend = "" if table is None else table.backend
     kind = os.path.basename(model) if isinstance(model, str | os.PathLike) else type(model).__name__
-    return Problem(adapted, rows, x, names, neighbourhood, factor, backend, kind)
+    return Problem(adapted, rows, x, names, neighbourhood, factor, backend, kind, shape)
+
+
+def _of_shape(background: Any, shape: tuple[int, ...]) -> Any:
+    """A background of many rows of a shape as a table of numbers; any other as it came."""
+    rows, found = read_shaped(background, "background")
+    if found and found != shape:
+        msg = f"background has rows of shape {found} and X of shape {shape or 'one axis'}; give both alike"
+        raise InvalidArgument(msg, argument="background")
+    return rows
 
 
 def _read(X: Any) -> tuple[Table | None, Array]:

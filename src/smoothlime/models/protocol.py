@@ -11,6 +11,9 @@ from .._core.types import Points
 from .._core.validate import is_masked, what_instead_of_numbers
 from ..errors import ModelError
 
+FEWEST = 32
+"""Points per model call, however large they are, of a model that says nothing else."""
+
 
 @runtime_checkable
 class Model(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, ClassVar
 
@@ -15,7 +15,9 @@ from .._core.optional import require
 from .._core.types import Points
 from .._core.validate import check_choice
 from ..errors import InvalidArgument, ModelError
-from .protocol import changed_width, is_out_of_memory, wrong_shape
+from .inputs import Inputs, check_held, said_of_shape
+from .parts import check_key, part_of, several
+from .protocol import FEWEST, changed_width, is_out_of_memory, wrong_shape
 from .torch_layers import check_ready, dense_units
 
 DETACHED = (
@@ -39,12 +41,18 @@ BATCH_SHARE, HELD_SHARE = 512, 16
 """Shares of a graphics card's memory for the points of a call, and for the sums of the rows explained together: a 512th
 and a 16th. What a network makes of its points on the way may be a hundred times as large."""
 
+FEWEST_IN_SHAPE = 4
+"""Points per call of a network on a processor, at least, where rows have a shape: images may be large, and the layers
+of a network that takes them make a hundred times as much of each."""
+
 WORTH_COMPILING = 32
 """Fewer points than this are asked of the module as it is: they are done before a compiler is."""
 
 NUMBER_TYPES = ("bfloat16", "float16")
 
 WRITES = "writes into its input"
+
+NOTHING: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +72,10 @@ class TorchModel:
     """Number type in which layers that bear it compute, or None"""
     units: int = 0
     """Outputs of all dense layers, where a network on a processor has no others"""
+    inputs: Inputs | None = None
+    """What it is called with, where that is not just points (n, d)"""
+    output_key: str | int | None = None
+    """Which of several outputs is explained"""
     habits: set[str] = field(default_factory=set, compare=False)
     """WRITES once the module was seen to write into its input: only running it can tell"""
 
@@ -91,6 +103,27 @@ class TorchModel:
         return DENSE_BATCH_BYTES if self.units else PROCESSOR_BATCH_BYTES
 
     @property
+    def fewest(self) -> int:
+        """Points that one call is given, however large they are."""
+        is_shaped = self.inputs is not None and bool(self.inputs.shape)
+        return FEWEST_IN_SHAPE if is_shaped and self.device.type == "cpu" else FEWEST
+
+    @property
+    def hint(self) -> str:
+        """What may help where the network raises an error."""
+        return "" if self.inputs is None else said_of_shape(self.inputs.shape)
+
+    @property
+    def holds(self) -> bool:
+        """Whether it has inputs beside the first one, and does not know yet of which row."""
+        return self.inputs is not None and bool(self.inputs.held) and not self.inputs.is_coded
+
+    def bound_to(self, shape: tuple[int, ...], rows: int) -> TorchModel:
+        """The same for points around `rows` rows of a shape, which carry the position of their row if it `holds`."""
+        inputs = (self.inputs or Inputs()).bound_to(shape, rows)
+        return replace(self, inputs=inputs, feature_names=None if inputs.is_coded else self.feature_names)
+
+    @property
     def made(self) -> int:
         """Numbers made of each point that share `batch_bytes` with it."""
         return 0 if self.is_asynchronous else self.units
@@ -109,20 +142,24 @@ class TorchModel:
     def _memory(self) -> int:
         return int(self.torch.cuda.get_device_properties(self.device).total_memory)
 
-    def forward(self, points: Any) -> Any:
+    def forward(self, points: Any, others: Mapping[str, Any] = NOTHING) -> Any:
         """The module's outputs, with a softmax or a sigmoid on top where probabilities are wanted."""
         if self.habits:
             points = points.clone()  # torch follows gradients through it
+        if self.inputs is not None:
+            points = self.inputs.first(points)
         lower = nullcontext()
         if self.autocast is not None:
             lower = self.torch.autocast(self.device.type, dtype=self.autocast)
         with lower:
             if self.compiled is None or len(points) < WORTH_COMPILING:
-                out = self.module(points)
+                out = self.module(points, **others)
             else:
                 # as constants: a compiled backward pass would work out gradients of parameters too, and drop them
                 parameters = {name: each.detach() for name, each in self.module.named_parameters()}
-                out = self.compiled(parameters, points)
+                out = self.compiled(parameters, points, **others)
+        if self.output_key is not None:
+            out = part_of(out, self.output_key)
         if not isinstance(out, self.torch.Tensor):
             raise ModelError(_no_tensor(out))
         if not self.is_probability:
@@ -138,10 +175,11 @@ class TorchModel:
         A module that writes into its input spoils the points of one call, and is given copies from then on: others have
         no need to pay for them.
         """
-        given = self._tensor(points)
+        native = self._tensor(points)
+        given = native.to(self.tensor_dtype)
         before = _writes(given)
         with self.torch.no_grad():
-            out = self.forward(given)
+            out = self.forward(given, self._others(native))
         if _writes(given) != before:
             self.habits.add(WRITES)
         # some modules follow gradients whatever they are told, and some write the next answer into the same memory
@@ -158,11 +196,12 @@ class TorchModel:
         One pass forward, and one backward for each; all in float32 or float64, whatever the module computes in. A
         module that writes into its input may spoil the points.
         """
+        others = self._others(points)  # before the points lose digits
         leaf = points.detach().to(self.tensor_dtype).requires_grad_(True)
         before = _writes(leaf)
         try:
             with self.torch.enable_grad():
-                out = self.forward(leaf)
+                out = self.forward(leaf, others)
         finally:
             if _writes(leaf) != before:
                 self.habits.add(WRITES)
@@ -187,8 +226,13 @@ class TorchModel:
         return self.native(gradient)
 
     def _tensor(self, array: Any) -> Any:
+        """Numbers of the host where the network is, in a type that both know."""
         contiguous = np.ascontiguousarray(array, dtype=self.dtype)
-        return self.torch.from_numpy(contiguous).to(device=self.device, dtype=self.tensor_dtype)
+        return self.torch.from_numpy(contiguous).to(device=self.device)
+
+    def _others(self, points: Any) -> Mapping[str, Any]:
+        """The arguments beside the points."""
+        return NOTHING if self.inputs is None else self.inputs.others(points)
 
     def _array(self, tensor: Any) -> Any:
         return self.native(tensor).cpu().numpy()
@@ -217,9 +261,12 @@ def from_torch(
     device: Any,
     compiled: bool | str = False,
     autocast: str | None = None,
+    output_key: str | int | None = None,
+    held: Mapping[str, Any] | None = None,
 ) -> TorchModel:
     """Adapter for an `nn.Module` of points (n, d), in the type and on the device of its parameters."""
     torch = require("torch", extra="torch", to="explain a torch module")
+    check_key(output_key)
     if output == "margin":
         msg = "output='margin' is for classifiers that know both; a torch module's outputs are taken as they come"
         raise InvalidArgument(msg, argument="output")
@@ -233,18 +280,28 @@ def from_torch(
     home = torch.device("cpu" if parameter is None else parameter.device)
     if autocast is not None:
         check_choice(autocast, "autocast", NUMBER_TYPES)
+    home = home if device is None else device
     return TorchModel(
         module=module,
         is_probability=output == "probability",
         dtype=np.dtype(np.float64 if tensor_dtype == torch.float64 else np.float32),
         tensor_dtype=tensor_dtype,
-        device=home if device is None else device,
+        device=home,
         feature_names=feature_names,
         outputs=outputs,
         compiled=_compile(torch, module, compiled),
         autocast=None if autocast is None else getattr(torch, autocast),
         units=dense_units(torch, module) if home.type == "cpu" else 0,  # nobody asks for it elsewhere
+        inputs=None if held is None else Inputs(held=_placed_beside(torch, module, held, tensor_dtype, home)),
+        output_key=output_key,
     )
+
+
+def _placed_beside(torch: Any, module: Any, held: Any, dtype: Any, device: Any) -> Mapping[str, Any]:
+    """Further inputs where the network is; those of floats in the type of its own."""
+    check_held(held, module.forward)
+    tensors = {name: torch.as_tensor(lines).detach().to(device) for name, lines in held.items()}
+    return {name: each.to(dtype) if each.is_floating_point() else each for name, each in tensors.items()}
 
 
 def _compile(torch: Any, module: Any, backend: bool | str) -> Any:
@@ -258,7 +315,7 @@ def _compile(torch: Any, module: Any, backend: bool | str) -> Any:
         _check_backend(torch.compiler, backend)
     called = torch.func.functional_call
     named = {} if backend is True else {"backend": backend}
-    return torch.compile(lambda parameters, points: called(module, parameters, (points,)), **named)
+    return torch.compile(lambda parameters, points, **others: called(module, parameters, (points,), others), **named)
 
 
 def _check_backend(compiler: Any, backend: str) -> None:
@@ -286,14 +343,11 @@ def _check_device(torch: Any, device: Any) -> Any:
 
 def _no_tensor(out: Any) -> str:
     """What is wrong with outputs that are no tensor, and how to get at the one that is meant."""
-    hint = ""
-    if isinstance(out, Mapping) and out:
-        hint = f", such as out[{'logits' if 'logits' in out else next(iter(out))!r}]"
-    elif isinstance(out, Sequence):
-        hint = ", such as out[0]"
+    if parts := several(out):
+        return f"the network returned {parts}"
     return (
         f"the network returned a {type(out).__name__}, but one tensor (n,) or (n, k) is wanted. Wrap it in a module"
-        f" whose forward calls it and returns the part to explain{hint}"
+        " whose forward calls it and returns the part to explain"
     )
 
 

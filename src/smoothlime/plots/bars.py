@@ -31,9 +31,7 @@ WIDTH, ROOM, PAD = 7.0, 4.8, 0.1
 def bars(e: Explanation, ax: Axes | None = None, *, confidence: float = 0.95, most: int = 12) -> Axes:
     """Standardised slopes of the first row of `e`, largest on top; grey where the interval holds zero."""
     pyplot: Any = require("matplotlib.pyplot", extra="plot", to="draw an explanation")
-    if ax is not None and not hasattr(ax, "set_yticks"):
-        msg = f"ax must be one Axes of matplotlib to draw into; got a {type(ax).__name__}. Give one, as in axes[0]"
-        raise WrongType(msg)
+    check_axes(ax)
     chosen = order(e, 0)[: check_count(most, "most")][::-1]
     lower, upper = (end[0, chosen] * e.std[chosen] for end in e.interval(confidence))
     middle = e.standardised[0, chosen]
@@ -64,6 +62,13 @@ def bars(e: Explanation, ax: Axes | None = None, *, confidence: float = 0.95, mo
     else:
         _make_room(figure, [*ax.get_yticklabels()], title)
     return ax
+
+
+def check_axes(ax: Any) -> None:
+    """Refuse what nothing can be drawn into, such as an array of several Axes."""
+    if ax is not None and not hasattr(ax, "set_yticks"):
+        msg = f"ax must be one Axes of matplotlib to draw into; got a {type(ax).__name__}. Give one, as in axes[0]"
+        raise WrongType(msg)
 
 
 def _say(e: Explanation, ax: Axes, confidence: float, is_sure: Flags) -> Text:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from .._core.types import Array, Flags, Indices, Points
-from .._core.validate import check_fraction, check_position
+from .._core.validate import check_choice, check_fraction, check_position
 from ..draws.designs import DESIGNS
 from ..draws.long_draws import SHARE, long_draws
 from ..draws.normals import GENERATOR
@@ -113,6 +113,8 @@ class Explanation:
     """(r, d) how often each feature was kept when one group of draws was left out; None where none are selected"""
     directions: Array | None = None
     """(r, k, f) in units of draws: where the model varies most, and aligned draws were turned to; None for others"""
+    input_shape: tuple[int, ...] = ()
+    """Of each row, such as (3, 224, 224), where rows came with more axes than one; slopes are flat: see `shaped`"""
 
     # ---- what it says
 
@@ -150,6 +152,15 @@ class Explanation:
     def standardised(self) -> Array:
         """(r, d) slopes times √Σ_jj: change of the smoothed output per neighbourhood standard deviation."""
         return self.values * self.std
+
+    def shaped(self, what: Literal["values", "standardised", "standard_error", "x"] = "values") -> Array:
+        """The slopes, or what else is there by feature, in the shape that the rows came in: (r, 3, 224, 224).
+
+        (r, d), as they are, where rows came as rows.
+        """
+        check_choice(what, "what", ("values", "standardised", "standard_error", "x"))
+        flat: Array = getattr(self, what)
+        return flat.reshape(len(self), *self.input_shape) if self.input_shape else flat
 
     @property
     def std(self) -> Array:
@@ -355,10 +366,14 @@ class Explanation:
         return as_rich(self)
 
     def plot(self, row: int = 0, *, ax: Axes | None = None, confidence: float = 0.95, most: int = 12) -> Axes:
-        """Bars with error bars for one row; grey where the sign is uncertain."""
+        """Bars with error bars for one row; grey where the sign is uncertain. Of images and sequences a heat map."""
         from ..plots.bars import bars
+        from ..plots.heat_map import heat_map, is_drawn_as_map
 
-        return bars(self[self._position(row)], ax=ax, confidence=confidence, most=most)
+        one = self[self._position(row)]
+        if is_drawn_as_map(self.input_shape):
+            return heat_map(one, ax=ax, confidence=confidence)
+        return bars(one, ax=ax, confidence=confidence, most=most)
 
     # ---- taken elsewhere: likewise
 

@@ -112,6 +112,7 @@ class ExactRoute:
                 versions=versions(),
                 backend=problem.backend,
             ),
+            input_shape=problem.input_shape,
         )
 
 

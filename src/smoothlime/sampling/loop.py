@@ -253,6 +253,7 @@ def _explanation(
         groups=groups,
         selected=None if found.selected is None else columns(found.selected[which], free, d),
         directions=None if found.directions is None else found.directions[which],
+        input_shape=plan.problem.input_shape,
     )
 
 
