@@ -120,3 +120,13 @@ def test_ink_is_seen_on_dark_styles():
         assert to_hex(fidelity.lines[-1].get_color()) == "#ffffff"
         drawn = errors(contest([("controlled", "differences")]))
         assert to_hex(drawn.lines[0].get_color()) == "#ffffff"
+
+
+def test_maps_show_all_their_text():
+    shades = np.add.outer(np.arange(16.0), np.arange(16.0)) - 15
+    name = "a name of several words, and long"
+    model = sl.from_functions(values=lambda a: (shades * a).sum(axis=(1, 2, 3)), outputs=[name])
+    axes = sl.explain(model, np.zeros((1, 3, 16, 16)), sigma=0.3).plot()
+    assert beyond(axes) == set()
+    bar = axes.images[0].colorbar.ax
+    assert bar.get_ylabel() not in beyond(bar)  # of its ticks some are never drawn
