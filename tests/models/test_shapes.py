@@ -217,6 +217,22 @@ class TestHeldInputs:
         found = sl.robustness(model, ROWS, neighbours=2, n_samples=64, method="clime")
         np.testing.assert_allclose(found.per_row, 0, atol=1e-6)  # a wrong line would be ten times as steep, or more
 
+    @pytest.mark.parametrize("is_torch", [False, True])
+    def test_on_a_scale_of_logarithms(self, is_torch):
+        """Of m·x, the slope in log x is m·x·exp(σ²/2)."""
+
+        class Product(torch.nn.Module):
+            def forward(self, x, m):
+                return (x * m).sum(dim=1)
+
+        one = torch.nn.Sequential(torch.nn.Linear(1, 1, dtype=torch.float64))  # says what type the network has
+        net = Product()
+        net.one = one
+        model = sl.as_model(net.eval() if is_torch else lambda x, m: (x * m).sum(axis=1), held={"m": 1 + MASK})
+        x = np.exp(ROWS)
+        e = sl.explain(model, x, scale="log", sigma=0.1, n_samples=1_024)
+        np.testing.assert_allclose(e.values, (1 + MASK) * x * np.exp(0.005), rtol=1e-3)
+
     def test_a_table_of_numbers_will_do(self):
         import pandas as pd
 

@@ -40,8 +40,8 @@ class Problem:
     model: Model
     rows: Array
     """(r, d) what is perturbed; for a model that is given frames, fixed columns hold the position of their row; on
-    scales other than linear (r, d + 1), scores and the position of their row; likewise (r, d + 1) for a model with other
-    inputs beside, which are held"""
+    scales other than linear (r, d + 1), scores and the position of their row; with other inputs that are held beside,
+    likewise"""
     x: Array
     """(r, d) the rows as numbers; NaN for cells that hold none"""
     feature_names: tuple[str, ...]
