@@ -208,7 +208,7 @@ def test_one_row_says_nothing_of_a_population():
 @pytest.mark.parametrize("draws", ["shared", "independent"])
 @pytest.mark.parametrize("spread", [0.0, 0.3])
 def test_what_rows_differ_by_is_told_apart_from_noise(draws, spread):
-    """Slopes for x1 scatter by `spread` over the population, and each has an error of about a quarter; 40 samples of 30 rows."""
+    """Slopes for x1 scatter by `spread` over the population, and each has an error of about a quarter."""
     found = []
     for seed in range(40):
         x = np.full((30, 3), 0.5)
