@@ -163,7 +163,7 @@ class TestRanks:
 
     def test_codes_beyond_what_floats_hold_are_refused(self):
         with pytest.raises(
-            InvalidArgument, match=r"'id' goes up to 9007199254741190, .*beyond 2\*\*53.*list the column in fixed"
+            InvalidArgument, match=r"'id' goes up to 9007199254741190.*beyond 2\*\*53.*list it in fixed"
         ):
             rank_scale(2.0**53 + 2 * np.arange(100), "id")
 

@@ -16,8 +16,9 @@ from ..models.on_scales import ModelOnScales
 from ..models.on_tables import TableModel
 from ..space.neighbourhood import Factor
 from .curves import Curve
+from .on_scales import TreesOnScales, put_trees_on_scales
 from .trees.form import TreesForm, read_ensemble
-from .trees.jumps import Jumps, find_jumps
+from .trees.jumps import Jumps
 
 WELL_MEASURED = 1e-3
 """Probabilities less than this from 0 or 1 do not say how sharp a logistic curve is."""
@@ -27,7 +28,7 @@ WELL_MEASURED = 1e-3
 class BentTrees:
     """A model whose outputs are a known curve of sums of trees."""
 
-    form: TreesForm
+    form: TreesForm | TreesOnScales
     curve: Curve
 
     def has_closed_form(self, factor: Factor) -> bool:
@@ -60,13 +61,16 @@ class BentTrees:
 
     def jumps(self, x: Array, steps: Array, factor: Factor, weights: Array, controls: Array) -> Jumps:
         """Jumps of outputs and of margins around rows x (r, d), along every axis through x + steps (1 or r, n, f)."""
-        return find_jumps(self.form.trees, self.form.jump_plan, self.curve, x, steps, factor, weights, controls)
+        return self.form.jumps(self.curve, x, steps, factor, weights, controls)
 
 
-def find_margin_trees(model: Model, factor: Factor) -> tuple[TreesForm | None, str]:
+def find_margin_trees(model: Model, factor: Factor) -> tuple[TreesForm | TreesOnScales | None, str]:
     """The trees that a model adds up before all else, or None and the reason why there are none."""
     if isinstance(model, ModelOnScales):
-        return None, "steps are taken in logarithms or ranks"
+        form, why_not = find_margin_trees(model.model, factor)
+        if not isinstance(form, TreesForm):
+            return None, why_not
+        return put_trees_on_scales(form, model.curves.scales.scales)
     if isinstance(model, TableModel):
         if model.table.not_numeric:
             return None, "X has columns that hold no numbers"

@@ -16,7 +16,12 @@ from .linear import read_linear
 def find_closed_form(model: Model, factor: Factor) -> tuple[ClosedForm | None, str]:
     """The closed form of a model, or None and the reason why there is none."""
     if isinstance(model, ModelOnScales):
-        return None, "steps are taken in logarithms or ranks"
+        form, why_not = find_closed_form(model.model, factor)
+        if form is None:
+            return None, why_not
+        from .on_scales import put_on_scales
+
+        return put_on_scales(form, model.curves.scales.scales)
     if isinstance(model, TableModel):
         if model.table.not_numeric:
             return None, "X has columns that hold no numbers"

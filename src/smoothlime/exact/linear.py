@@ -77,9 +77,9 @@ class LinearModel:
             fidelity = np.full(len(x), np.nan)
         error = self._slope_error(x, factor, middle, tau)
         reach = (np.abs(parts) * error) @ np.abs(moved * factor.std)
-        return Smoothed(slopes, mean, fidelity, np.linalg.norm(reach, axis=1) + self._lost(x, factor, parts))
+        return Smoothed(slopes, mean, fidelity, np.linalg.norm(reach, axis=1) + self.lost(x, factor, parts))
 
-    def _lost(self, x: Array, factor: Factor, parts: Array) -> Array:
+    def lost(self, x: Array, factor: Factor, parts: Array) -> Array:
         """(r,) how far standardised slopes of a line are off those of the line as the model rounds it: √(2/π) of that.
 
         An intercept of 1e14 leaves a step of 0.016 between one output and the next, whatever the line does between.

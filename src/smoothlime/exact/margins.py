@@ -14,6 +14,7 @@ from ..space.neighbourhood import Factor
 from .closed_form import ClosedForm
 from .find import find_closed_form
 from .linear import LinearModel
+from .on_scales import put_on_scales
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,7 +28,11 @@ class Margins:
 def find_margins(model: Model, factor: Factor) -> tuple[Margins | None, str]:
     """The margins behind the probabilities that a model gives, or None and the reason why there are none."""
     if isinstance(model, ModelOnScales):
-        return None, "steps are taken in logarithms or ranks"
+        found, why_not = find_margins(model.model, factor)
+        if found is None:
+            return None, why_not
+        form, why_not = put_on_scales(found.form, model.curves.scales.scales)
+        return None if form is None else Margins(dataclasses.replace(model, model=found.model), form), why_not
     inner = model.model if isinstance(model, TableModel) else model
     if not isinstance(inner, EstimatorModel) or inner.ask != "predict_proba":
         return None, "only classifiers that are asked for probabilities have a margin behind them"

@@ -16,6 +16,7 @@ from ..exact import ClosedForm, Exact, Smoothed, find_closed_form
 from ..exact.bent_trees import BentTrees
 from ..models import Evaluation, Target, resolve_target
 from ..models.evaluation import Where, automatic_batch_size
+from ..models.on_scales import ModelOnScales
 from ..models.problem import Problem
 from ..models.targets import output_names
 from ..result.explanation import Explanation, Provenance, columns
@@ -189,4 +190,8 @@ def probes(problem: Problem) -> tuple[Array, Array]:
         moved = np.repeat(rows[some][:, None, :], PROBES, axis=1)
         moved[:, :, problem.factor.free] += steps
         points.append(moved.reshape(-1, rows.shape[1]))
-    return points[0], points[1]
+    near, x_near = points
+    if isinstance(problem.model, ModelOnScales):
+        moved_on = problem.model.curves.scales.columns
+        x_near[:, moved_on] = problem.model.curves.points(near)[0][:, moved_on]
+    return near, x_near

@@ -11,13 +11,16 @@ from .._core.types import Array, Flags, Indices
 from ..errors import InvalidArgument
 from .scales import LogScale, Scale
 
+Scales = tuple[Scale | None, ...]
+"""T by feature; None where steps are taken in the feature itself, and where none are."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowScales:
     """T of each of r rows: that of the data, but in columns where a row has a value beyond all that was seen."""
 
-    scales: tuple[Scale | None, ...]
-    """(d,) None where steps are taken in the column itself, and where none are"""
+    scales: Scales
+    """(d,)"""
     own: dict[int, dict[int, Scale]]
     """By row and column: the scale of a row with a value beyond the data, as if the data had this row too"""
 
@@ -43,7 +46,7 @@ class RowScales:
         """Positions of the columns whose T has jumps."""
         return [j for j, scale in enumerate(self.scales) if scale is not None and not scale.is_continuous]
 
-    def of_row(self, row: int) -> tuple[Scale | None, ...]:
+    def of_row(self, row: int) -> Scales:
         """(d,) the scales around one row."""
         own = self.own.get(row, {})
         return tuple(own.get(j, scale) for j, scale in enumerate(self.scales))

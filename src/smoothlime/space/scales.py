@@ -44,6 +44,12 @@ class Moments:
     slope: Array
     """Derivative of the mean in u"""
     variance: Array
+    error: Array
+    """What σ·slope is off by, at most, as numbers are rounded"""
+
+
+UNIT = 2.0**-53
+"""What a number is rounded by, at most, as a share of it."""
 
 
 class Scale(Protocol):
@@ -130,7 +136,8 @@ class LogScale:
     def moments(self, scores: Array, sigma: float) -> Moments:
         """Of a log-normal law."""
         grown = np.exp(scores + sigma**2 / 2)
-        return Moments(grown - self.shift, grown, grown**2 * np.expm1(sigma**2))
+        off = UNIT * (8 + np.abs(scores) + sigma**2) * sigma * grown
+        return Moments(grown - self.shift, grown, grown**2 * np.expm1(sigma**2), off)
 
     def reached(self, values: Array) -> Flags:
         """All but what lies at or below −shift."""
@@ -266,7 +273,11 @@ class RankScale:
         mean = (a * p + b * first).sum(axis=-1)
         square = (a**2 * p + 2 * a * b * first + b**2 * second).sum(axis=-1)
         steepness = (curve.slope * p).sum(axis=-1) + (curve.jump * density[..., 1:-1]).sum(axis=-1) / sigma
-        return Moments(centre[..., 0] + mean, steepness, np.maximum(square - mean**2, 0.0))
+        # ends t are off by 2·UNIT·(|break| + |u|) / σ, which moves a share by 0.4 of that and σ·density by 0.25
+        shaken = 2 * UNIT * (np.abs(curve.breaks).max() + np.abs(scores)) / sigma
+        pieces, jumps = np.abs(curve.slope).sum() * sigma, curve.jump.sum()
+        error = (4 * UNIT + 0.8 * shaken) * pieces + (4 * UNIT + 0.25 * shaken) * jumps
+        return Moments(centre[..., 0] + mean, steepness, np.maximum(square - mean**2, 0.0), error)
 
     def reached(self, values: Array) -> Flags:
         """Whether T takes these values: those that were seen, and what lies on a line between two of them."""
@@ -314,7 +325,7 @@ def rank_scale(column: Array, name: object = "") -> RankScale:
     if np.abs(known[[0, -1]]).max() > WHOLE and (known == np.rint(known)).all():
         msg = (
             f"column {name!r} goes up to {np.abs(known).max():.17g}, and whole numbers beyond 2**53 cannot be told"
-            " apart as floating-point numbers. If they are codes, list the column in fixed"
+            " apart as floating-point numbers. If these are codes, list it in fixed"
         )
         raise InvalidArgument(msg, argument="scale")
     n, below = len(seen), np.cumsum(counts) - counts

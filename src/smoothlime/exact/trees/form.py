@@ -21,8 +21,9 @@ from ..._core.types import Array
 from ...errors import NoClosedForm
 from ...space.neighbourhood import Factor
 from ..closed_form import Smoothed
+from ..curves import Curve
 from .format import TreeEnsemble
-from .jumps import JumpPlan, plan_jumps
+from .jumps import JumpPlan, Jumps, find_jumps, plan_jumps
 from .plan import make_plan
 from .read.recognise import recognise
 from .smoothing import smooth
@@ -66,6 +67,10 @@ class TreesForm:
             fidelity=np.full(len(x), np.nan),
             radius=np.linalg.norm(found.radius[:, free] * factor.std, axis=1),
         )
+
+    def jumps(self, curve: Curve, x: Array, steps: Array, factor: Factor, weights: Array, controls: Array) -> Jumps:
+        """Jumps of a curve of them around rows x (r, d), along every axis through x + steps (1 or r, n, f)."""
+        return find_jumps(self.trees, self.jump_plan, curve, x, steps, factor, weights, controls)
 
 
 def _extent(trees: TreeEnsemble) -> tuple[float, Array]:
