@@ -171,6 +171,18 @@ def test_jumps_work_on_scales(sigma):
     assert np.linalg.norm(found.standard_error) < np.linalg.norm(other.standard_error)
 
 
+def test_certificates_of_jumps_hold_on_scales():
+    model = HistGradientBoostingClassifier(max_iter=15).fit(TIED, Y > 1)
+    around = sl.Neighbourhood.from_data(TIED, 0.5, scale=KINDS)
+    x = np.vstack([TIED[:3], [1.0, 90.0, 0.0]])
+    vouched = sl.explain(model, x, sigma=around, target=1, guarantee="certified", n_samples=8_192)
+    assert vouched.method == "jumps"
+    best = sl.explain(model, x, sigma=around, target=1, n_samples=32_768)
+    away = np.linalg.norm(vouched.standardised - best.standardised, axis=1)
+    assert (away <= vouched.radius + best.radius).all()
+    assert (vouched.radius < 0.2).all()
+
+
 def test_margins_are_controls_on_scales():
     model = HistGradientBoostingClassifier(max_iter=30).fit(MIXED, Y > 1)
     settings = {"sigma": 0.5, "background": MIXED, "scale": KINDS, "target": 1, "n_samples": 2_048}

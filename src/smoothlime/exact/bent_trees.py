@@ -5,11 +5,12 @@ They have no closed form, or none where Σ is full, but their structure says how
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from .._core.types import Array
+from .._core.types import Array, Indices
 from ..errors import MissingExtra, NoClosedForm
 from ..models import Model
 from ..models.on_scales import ModelOnScales
@@ -58,6 +59,11 @@ class BentTrees:
         """Exact smoothed slopes (r, t, f) of margins weighed by (r, t, m), for diagonal Σ."""
         targets = [np.ascontiguousarray(weights[:, i]) for i in range(weights.shape[1])]
         return np.stack([self.form.smooth(x, factor, each).slopes for each in targets], axis=1)
+
+    def parts(self, x: Array) -> Iterator[tuple[BentTrees, TreesForm, Indices, Array]]:
+        """Trees for some of the rows each, which of them, and these rows as they are compared with thresholds."""
+        for form, rows, compared in self.form.parts(x):
+            yield BentTrees(form, self.curve), form, rows, compared
 
     def jumps(self, x: Array, steps: Array, factor: Factor, weights: Array, controls: Array) -> Jumps:
         """Jumps of outputs and of margins around rows x (r, d), along every axis through x + steps (1 or r, n, f)."""

@@ -69,7 +69,7 @@ class TreesOnScales:
         """E f∘T and its slopes per score."""
         r = len(x)
         found = Smoothed(np.empty((r, len(factor.free))), np.empty(r), np.empty(r), np.empty(r))
-        for form, rows, u in self._parts(x):
+        for form, rows, u in self.parts(x):
             part = form.smooth(u, factor, weights[rows])
             for name in ("slopes", "mean", "fidelity", "radius"):
                 getattr(found, name)[rows] = getattr(part, name)
@@ -79,14 +79,14 @@ class TreesOnScales:
         """Jumps around rows x (r, d) along every axis through scores + steps (1 or r, n, f)."""
         (r, t, _), (n, f) = weights.shape, steps.shape[1:]
         found = Jumps(np.empty((r, t, n)), np.empty((r, t, n, f)), np.empty((r, t, n, f)))
-        for form, rows, u in self._parts(x):
+        for form, rows, u in self.parts(x):
             own = steps if len(steps) == 1 else steps[rows]
             part = form.jumps(curve, u, own, factor, weights[rows], controls[rows])
             for name in ("outputs", "slopes", "of_margin"):
                 getattr(found, name)[rows] = getattr(part, name)
         return found
 
-    def _parts(self, x: Array) -> Iterator[tuple[TreesForm, Indices, Array]]:
+    def parts(self, x: Array) -> Iterator[tuple[TreesForm, Indices, Array]]:
         """Trees, the positions of the rows that they serve, and the scores of these rows."""
         around = RowScales.of(self.scales, x, default_names(x.shape[1]))
         u = around.scores(x)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from math import pi, sqrt
 
 import numpy as np
@@ -13,6 +14,7 @@ from .._core.types import Array
 from ..errors import NoClosedForm
 from ..exact.bent_trees import BentTrees
 from ..exact.curves import Curve
+from ..exact.trees.form import TreesForm
 from ..exact.trees.jump_bounds import AxisBounds, bound_axes
 from ..space.neighbourhood import Factor
 from ..uncertainty.bounds import JumpBounds, density
@@ -37,7 +39,28 @@ def bound_jumps(
 
     Of what is within `same` of that mean, nothing is left.
     """
-    form, std = trees.form, factor.std
+    r, t, f = *weights.shape[:2], len(factor.free)
+    found = JumpBounds(*np.empty((3, r, t, f)), *np.empty((2, r, t)))
+    for part, form, rows, compared in trees.parts(x):
+        of_rows = None if known is None else known[rows]
+        bounds = _bound_part(part, form, compared, factor, weights[rows], controls[rows], of_rows, same)
+        for each in dataclasses.fields(bounds):
+            getattr(found, each.name)[rows] = getattr(bounds, each.name)
+    return found
+
+
+def _bound_part(
+    trees: BentTrees,
+    form: TreesForm,
+    x: Array,
+    factor: Factor,
+    weights: Array,
+    controls: Array,
+    known: Array | None,
+    same: float,
+) -> JumpBounds:
+    """The same around rows whose splits lie alike."""
+    std = factor.std
     axes = bound_axes(form.trees, form.jump_plan, x, factor, controls)
     mixed, _ = trees.curve.of_margins(weights)
     slopes = axes.peaks[:, None] * oscillation(trees.curve, mixed, axes.ranges)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import weakref
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.optional import require
-from ..._core.types import Array
+from ..._core.types import Array, Indices
 from ...errors import NoClosedForm
 from ...space.neighbourhood import Factor
 from ..closed_form import Smoothed
@@ -67,6 +68,10 @@ class TreesForm:
             fidelity=np.full(len(x), np.nan),
             radius=np.linalg.norm(found.radius[:, free] * factor.std, axis=1),
         )
+
+    def parts(self, x: Array) -> Iterator[tuple[TreesForm, Indices, Array]]:
+        """Trees, the rows that they serve, and these as they are compared with thresholds."""
+        yield self, np.arange(len(x)), x
 
     def jumps(self, curve: Curve, x: Array, steps: Array, factor: Factor, weights: Array, controls: Array) -> Jumps:
         """Jumps of a curve of them around rows x (r, d), along every axis through x + steps (1 or r, n, f)."""
