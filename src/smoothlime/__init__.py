@@ -11,7 +11,19 @@ from . import errors, testing
 from ._core.version import __version__
 from .estimators import CLime, Differences, Jumps, Lime, SmoothGrad, Stein
 from .explain import explain, explain_outputs
-from .guarantees import Agreement, Certificate, Plan, Robustness, agreement, certify, gradient_bound, plan, robustness
+from .guarantees import (
+    Agreement,
+    Certificate,
+    Comparison,
+    Plan,
+    Robustness,
+    agreement,
+    certify,
+    compare,
+    gradient_bound,
+    plan,
+    robustness,
+)
 from .io import load
 from .models import Model, as_model, from_functions
 from .result.explanation import Explanation
@@ -22,6 +34,7 @@ __all__ = [
     "Agreement",
     "CLime",
     "Certificate",
+    "Comparison",
     "Differences",
     "Explanation",
     "Jumps",
@@ -37,6 +50,7 @@ __all__ = [
     "agreement",
     "as_model",
     "certify",
+    "compare",
     "errors",
     "explain",
     "explain_outputs",
