@@ -20,7 +20,12 @@ def total(a):
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([[1.0, np.nan]], r"X must be finite; got nan at row 0, feature 1 \('x1'\) \(1 such value in all\)"),
+        (
+            [[1.0, 2.0], [np.nan, np.nan]],
+            r"row 1 of X has no value in any of the 2 features that are perturbed: nothing",
+        ),
+        ([[np.nan, np.nan]] * 3, r"row 0 of X \(and 2 more\) has no value in any of the 2 features"),
+        ([[np.nan, np.inf]], r"X must be finite; got inf at row 0, feature 1 \('x1'\) \(1 such value in all\)"),
         (
             [[1.0, np.inf], [-np.inf, 0.0]],
             r"X must be finite; got inf at row 0, feature 1 \('x1'\) \(2 such values in all\)",
@@ -99,7 +104,7 @@ def test_sigma_that_is_no_number_is_not_read_as_such(sigma, message):
 
 
 def test_masked_cells_are_missing():
-    with pytest.raises(errors.InvalidArgument, match=r"X must be finite; got nan at row 0, feature 1"):
+    with pytest.raises(errors.ModelError, match=r"returned \[nan\] at row 0; .* Row 0 has gaps in 'x1'\. If the model"):
         sl.explain(total, np.ma.array([1, 2], mask=[0, 1]))
     seen = np.ma.array([1.0, 2.0], mask=[0, 1])
     e = sl.explain(lambda a: a[:, 0], seen, sigma=sl.Neighbourhood(fixed=[1]), n_samples=64)

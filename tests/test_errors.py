@@ -27,7 +27,7 @@ def test_errors_keep_their_argument_on_their_way_to_another_process(kind, way):
     [
         ("sigma", {"sigma": 0}),
         ("sigma", {"sigma": "wide"}),
-        ("X", {"X": [[np.nan, 0.0]]}),
+        ("X", {"X": [[np.inf, 0.0]]}),
         ("n_samples", {"n_samples": 1.5}),
         ("n_samples", {"n_samples": 2}),
         ("method", {"method": "magic"}),

@@ -159,7 +159,8 @@ class TestRoundTrip:
         apart = {"feature_names", "output_name", "neighbourhood", "provenance", "groups", "selected", "directions"} | {
             "input_shape"
         }
-        assert {each.name for each in dataclasses.fields(sl.Explanation)} == set(contents.ARRAYS) | apart
+        fields = {each.name for each in dataclasses.fields(sl.Explanation)}
+        assert fields == set(contents.ARRAYS) | set(contents.MARKS) | apart
         of_groups = {each.name for each in dataclasses.fields(Groups)} - {"pseudovalues"} | {
             "pseudo"
         }  # wherever they are

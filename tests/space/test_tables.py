@@ -3,6 +3,7 @@
 import warnings
 from datetime import datetime
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -321,10 +322,29 @@ class TestAfterwards:
 
 class TestMissing:
     @pytest.mark.parametrize("library", FRAMES)
-    def test_a_gap_in_a_perturbed_column_is_an_error_that_names_row_and_column(self, library, fitted):
+    def test_a_gap_in_a_perturbed_column_is_held(self, library, fitted):
         frame = FRAMES[library](GAPS)
-        with pytest.raises(InvalidArgument, match=r"got nan at row 0, feature 1 \('age'\) \(1 such value in all\)"):
-            sl.explain(fitted, take(frame, [0, 1]), background=frame, target="1", n_samples=64)
+        e = sl.explain(fitted, take(frame, [0, 1]), background=frame, target="1", n_samples=64)
+        place = list(GAPS).index("age")
+        assert np.argwhere(e.missing).tolist() == [[0, place]]
+        held = sl.Neighbourhood.from_data(frame, fixed=["age"])
+        alone = sl.explain(fitted, take(frame, [0, 1]), sigma=held, target="1", n_samples=64)
+        np.testing.assert_allclose(e.values[0], alone.values[0], rtol=1e-9)
+
+    @pytest.mark.parametrize("library", FRAMES)
+    def test_what_is_missing_reaches_a_function_as_it_came(self, library):
+        """A gap of pandas as NaN or NA, one of polars and Arrow as null."""
+        frame = FRAMES[library]({"a": [1.0, None, 3.0], "b": [1.0, 2.0, 3.0]})
+        seen = []
+
+        def model(t):
+            t = nw.from_native(t, eager_only=True)
+            seen.append(t["a"].null_count())
+            return np.nan_to_num(t["a"].cast(nw.Float64).to_numpy().astype(float)) + 2 * t["b"].to_numpy()
+
+        e = sl.explain(sl.as_model(model, takes="table"), frame, n_samples=64)
+        assert max(seen) >= 64
+        np.testing.assert_allclose(e.values, [[1.0, 2.0], [np.nan, 2.0], [1.0, 2.0]], atol=1e-9)
 
     def test_a_gap_in_a_fixed_column_is_the_models_business(self, fitted):
         frame = pd.DataFrame(GAPS)

@@ -128,13 +128,15 @@ def check_rows(X: Any, name: str = "X", *, finite: bool = True, own: bool = Fals
     return rows
 
 
-def check_finite(rows: Array, free: Indices, feature_names: Sequence[str], name: str = "X") -> None:
-    """Refuse NaN and ±inf in features that are perturbed; in all others they are the model's business."""
+def check_finite(
+    rows: Array, free: Indices, feature_names: Sequence[str], name: str = "X", *, takes_gaps: bool = False
+) -> None:
+    """Refuse ±inf, and NaN where it is no gap, in perturbed features; in all others they are the model's business."""
     some = rows if len(free) == rows.shape[1] else rows[:, free]
     with np.errstate(all="ignore"):
         if np.isfinite(some.sum()):  # cheaper than looking at each; look only when something is off
             return
-    bad = np.argwhere(~np.isfinite(some))
+    bad = np.argwhere(np.isinf(some) if takes_gaps else ~np.isfinite(some))
     if len(bad):
         row, feature = bad[0][0], free[bad[0][1]]
         called = f" ({feature_names[feature]!r})" if feature_names else ""

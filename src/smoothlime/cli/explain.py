@@ -88,9 +88,11 @@ def command(
 
 
 def _held(e: Explanation) -> str:
-    """The columns held fixed: those of --fixed and those that hold no numbers."""
+    """The columns held fixed: those of --fixed and those that hold no numbers; and how many rows have gaps."""
     from ..plots.names import told_apart
 
     held = told_apart(e.feature_names, np.flatnonzero(np.isnan(e.std)).tolist())
     rest = f" and {len(held) - MOST_NAMED} more" if len(held) > MOST_NAMED else ""
-    return f"; held fixed: {', '.join(held[:MOST_NAMED])}{rest}" if held else ""
+    fixed = f"; held fixed: {', '.join(held[:MOST_NAMED])}{rest}" if held else ""
+    with_gaps = int(e.missing.any(axis=1).sum())
+    return fixed + (f"; {with_gaps} with gaps, where what is missing has no slope" if with_gaps else "")

@@ -12,7 +12,7 @@ from .._core.validate import check_count, check_fraction, check_number
 from ..errors import InvalidArgument, NoGradients
 from ..estimators import GroupedDraws
 from ..models import Differentiable, as_asked
-from ..sampling.diagnostics import BEYOND_DOUBT, compare_row, holm
+from ..sampling.diagnostics import BEYOND_DOUBT, Comparison, compare_row, holm
 from ..sampling.options import Options
 from ..sampling.plan import resolve
 from ..sampling.route import prepare
@@ -118,11 +118,15 @@ def agreement(
         msg = f"n_samples={n} is too few for {d} features: least squares needs at least {d + 3} draws"
         raise InvalidArgument(msg, argument="n_samples")
     resolved = plan.resolve(target)
-    z = plan.streams(np.arange(1))[0].take(n)
-    draws = GroupedDraws(z[None, None], is_shared=True)
-    found = [compare_row(plan, resolved.weights[row, 0], row, draws, level, share) for row in range(len(plan.rows))]
+    by_row: dict[int, tuple[Comparison, tuple[str, ...]]] = {}
+    for part in plan.by_gaps():
+        z = part.plan.streams(np.arange(1))[0].take(n)
+        draws, free = GroupedDraws(z[None, None], is_shared=True), part.plan.factor.free
+        for row in map(int, part.rows):
+            compared = compare_row(part.plan, resolved.weights[row, 0], row, draws, level, share)
+            by_row[row] = compared, tuple(plan.problem.feature_names[j] for j in free[compared.differs])
+    found, differing = zip(*(by_row[row] for row in range(len(plan.rows))), strict=True)
     p_value = holm(np.array([each.p_value for each in found]))
-    names = [plan.problem.feature_names[j] for j in plan.factor.free]
     agrees = tuple(
         True
         if each.is_affirmed
@@ -137,10 +141,7 @@ def agreement(
         distance=np.array([each.distance for each in found]),
         relative=np.array([each.relative for each in found]),
         within=np.array([each.within for each in found]),
-        features=tuple(
-            tuple(name for name, differs in zip(names, each.differs, strict=True) if differs) if agree is False else ()
-            for each, agree in zip(found, agrees, strict=True)
-        ),
+        features=tuple(names if agree is False else () for names, agree in zip(differing, agrees, strict=True)),
         diagnosis=tuple(each.diagnosis if agree is False else "" for each, agree in zip(found, agrees, strict=True)),
         margin=share,
         alpha=level,

@@ -90,8 +90,8 @@ class Comparison:
         }
         told = [lines[self.verdict]]
         if moved:
-            change = np.nanmean(np.abs(self.explanation.standardised[moved]), axis=0)
-            most = [j for j in np.argsort(-np.nan_to_num(change))[:3] if np.nan_to_num(change[j]) > 0]
+            change = np.nan_to_num(np.abs(self.explanation.standardised[moved])).mean(axis=0)
+            most = [j for j in np.argsort(-change)[:3] if change[j] > 0]
             names = ", ".join(f"{self.explanation.feature_names[j]} ({change[j]:.2g})" for j in most)
             told.append(f"Largest mean change per neighbourhood standard deviation: {names}.")
             if undecided:

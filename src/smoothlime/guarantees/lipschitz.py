@@ -26,6 +26,7 @@ from .._core.validate import (
     as_float_array,
     check_choice,
     check_count,
+    check_finite,
     check_fraction,
     check_number,
     check_range,
@@ -232,7 +233,7 @@ def certify(
         check_certifiable(explanation.method)
         adapted = None if model is None else as_model(model)
         rows, factor = explanation.x, explanation.factor
-        if n_samples and np.isnan(rows).any():
+        if n_samples and (np.isnan(rows) & ~explanation.missing).any():
             msg = (
                 "this explanation is of rows with cells that are no numbers, which it does not keep; give the rows"
                 " themselves as X for n_samples to be drawn around them"
@@ -301,6 +302,8 @@ def certify(
         assumes.append("no jumps where gradients are averaged")
     if len(factor.free) < factor.d:
         assumes.append("fixed features that stay as they are")
+    if (np.isnan(rows[:, factor.free]) if explanation is None else explanation.missing).any():
+        assumes.append("gaps that stay gaps")
     if _is_predicted(explanation, adapted, target):
         assumes.append("that the output predicted at a row is explained where the row moves, too")
     elif is_by_row(target) or (explanation is not None and BY_ROW in explanation.output_name):
@@ -345,7 +348,8 @@ def _hold_against(
     if known is not None:
         check_outputs(e.prediction, known, "at row {i}")
     if gradient_bound is not None:
-        shortest = np.linalg.norm(e.standardised[:, e.factor.free], axis=1) - 2 * e.radius - rounding / 2
+        standardised = np.where(e.held, 0.0, e.standardised)
+        shortest = np.linalg.norm(standardised, axis=1) - 2 * e.radius - rounding / 2
         check_slopes(shortest / e.factor.std.max(), gradient_bound, "around row {i}")
 
 
@@ -365,8 +369,10 @@ def _rows_alone(X: Any, neighbourhood: Neighbourhood) -> tuple[Array, Factor]:
     """Rows and their factor where no model is asked."""
     table = as_table(X)
     if table is None:
-        rows = check_rows(X)
-        return rows, neighbourhood.factor(rows.shape[1])
+        rows = check_rows(X, finite=False)
+        factor = neighbourhood.factor(rows.shape[1])
+        check_finite(rows, np.arange(rows.shape[1]), (), takes_gaps=True)
+        return rows, factor
     factor = neighbourhood.holding(table.not_numeric, table.names).factor(len(table.names), table.names)
     return table.numbers(), factor
 

@@ -118,6 +118,7 @@ def robustness(
         (r, k, len(factor.free))
     )
     steps[:, :, factor.free] = width * (factor.steps(z) if units == "standardised" else z)
+    steps[np.repeat(problem.missing[:, None], k, axis=1)] = 0.0
     everyone = np.concatenate([rows[:, None], rows[:, None] + steps], axis=1).reshape(-1, d)
     of_everyone = np.repeat(each_target(target, r), k + 1).tolist() if is_by_row(target) else target
 
@@ -130,7 +131,7 @@ def robustness(
         return e
 
     def largest(e: Explanation) -> Array:
-        slopes = (e.values if units == "raw" else e.standardised)[:, factor.free].reshape(r, k + 1, -1)
+        slopes = np.where(e.held, 0.0, e.values if units == "raw" else e.standardised).reshape(r, k + 1, -1)
         apart = slopes[:, 1:] - slopes[:, :1]
         return np.linalg.norm(apart, ord=norm, axis=2).max(axis=1)
 
@@ -183,6 +184,7 @@ def _slopes(model: Model, rows: Array, steps: Array, outputs: Array, longest: fl
     """
     epsilon = float(np.max(model_epsilon(model)))
     size = np.abs(outputs).max(axis=1)
-    rounding = ROUNDING * size + 8 * epsilon * (size + longest * np.linalg.norm(rows, axis=1))
+    length = np.linalg.norm(np.nan_to_num(rows), axis=1)
+    rounding = ROUNDING * size + 8 * epsilon * (size + longest * length)
     away, length = np.abs(outputs[:, 1:] - outputs[:, :1]) - rounding[:, None], np.linalg.norm(steps, axis=2)
     return np.divide(away, length, out=np.zeros_like(away), where=length > 0).max(axis=1)

@@ -25,6 +25,7 @@ from ..uncertainty.jackknife import standard_error
 from .backgrounds import pack_background, unpack_background
 from .digests import digests
 from .fields import Kind, dtype_of, from_nested, nested, newer, shown, take
+from .marks import MARKS, check_marks, named_marks, unmarked
 from .settings import pack_method, unpack_method
 
 FORMAT = "smoothlime explanation"
@@ -34,6 +35,9 @@ setting; what older versions wrote stays readable, and settings that it lacks ha
 
 DIGESTED = 5
 """The first version with digests."""
+
+MARKED = 6
+"""The first version that says what stands behind NaN in `x`: what is missing, is no number, or is of different rows."""
 
 RAISED = 4
 """The last version in which errors of nets that agreed were raised when they were read."""
@@ -87,6 +91,7 @@ def pack(e: Explanation) -> tuple[dict[str, Any], dict[str, Any]]:
     """The header, in plain values, and the arrays by name."""
     given = e.provenance
     around = e.neighbourhood
+    marks = [name for name in MARKS if getattr(e, name).any()]
     header = {
         "format": FORMAT,
         "version": VERSION,
@@ -94,6 +99,7 @@ def pack(e: Explanation) -> tuple[dict[str, Any], dict[str, Any]]:
         "groups": None if e.groups is None else e.groups.sizes.shape[1],
         "has_row_keys": e.groups is not None and e.groups.row_keys is not None,
         "has_selected": e.selected is not None,
+        "marks": marks,
         "directions": None if e.directions is None else e.directions.shape[1],
         "output_name": e.output_name,
         "feature_names": list(e.feature_names),
@@ -110,7 +116,7 @@ def pack(e: Explanation) -> tuple[dict[str, Any], dict[str, Any]]:
             name: pack_method(given.method) if name == "method" else _plain(getattr(given, name)) for name in PROVENANCE
         },
     }
-    arrays = {name: getattr(e, name) for name in ARRAYS}
+    arrays = {name: getattr(e, name) for name in (*ARRAYS, *marks)}
     if e.selected is not None:
         arrays["selected"] = e.selected
     if e.directions is not None:
@@ -131,7 +137,8 @@ def unpack(header: dict[str, Any], source: Source) -> tuple[Explanation, list[st
     names = _checked(check_names, from_nested(given, "text", (d,), "feature_names"), d)
     raw = take(header, "neighbourhood", dict)
     neighbourhood = _neighbourhood(raw if version > WITHOUT_DATA else raw | {"background": None}, names)
-    free = len(_checked(neighbourhood.factor, d, names).free)
+    moved = _checked(neighbourhood.factor, d, names).free
+    free = len(moved)
     r = _count("rows", 0)(take(header, "rows"))
     if version < DIGESTED:
         header = {"directions": None} | header  # the oldest files have none
@@ -145,6 +152,12 @@ def unpack(header: dict[str, Any], source: Source) -> tuple[Explanation, list[st
 
     fields = {name: read(name, *each) for name, each in ARRAYS.items()}
     groups = None if g is None else _groups(header, read, fields["degrees_of_freedom"])
+    if version < MARKED:
+        marks = unmarked(fields, moved)
+        groups = None if marks["missing"].any() else groups  # draws of all features, which are now drawn without
+    else:
+        marks = {name: read(name, "bool", MARKS[name]) for name in named_marks(header)}
+        check_marks(fields["x"], marks, moved)
     provenance = _provenance(take(header, "provenance", dict), version)
     is_exact = isinstance(provenance.method, Exact)
     if (provenance.design in Exact.designs) != is_exact:
@@ -161,6 +174,7 @@ def unpack(header: dict[str, Any], source: Source) -> tuple[Explanation, list[st
         selected=read("selected", "float", "rd") if take(header, "has_selected", bool) else None,
         directions=None if k is None else read("directions", "float", "rkf"),
         input_shape=() if version < SHAPED else _input_shape(take(header, "input_shape", list), d),
+        **marks,
     )
     return e, _changed(header, arrays)
 

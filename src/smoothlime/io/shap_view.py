@@ -49,7 +49,7 @@ def _steps(e: Explanation, reference: Any) -> Array:
         )
         raise InvalidArgument(msg)
     free = e.factor.free
-    if np.isnan(e.x[:, free]).any():
+    if e.combined.any():
         msg = "this explanation combines different rows, so there is no x to measure from; ask its parts"
         raise InvalidArgument(msg)
     at = _reference(e, reference)
@@ -66,10 +66,8 @@ def _at_row(e: Explanation) -> Array:
 
 
 def _none_for_fixed(e: Explanation, by_feature: Array) -> Array:
-    """0 for features that were held fixed: shap's plots do not draw NaN."""
-    whole = np.zeros_like(by_feature)
-    whole[:, e.factor.free] = by_feature[:, e.factor.free]
-    return whole
+    """0 for features that were held fixed, or are missing: shap's plots do not draw NaN."""
+    return np.where(e.held, 0.0, by_feature)
 
 
 def _reference(e: Explanation, given: Any) -> Array:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .._core.types import Array
+from .._core.types import Array, Flags
 from .._core.validate import check_finite, check_names, check_rows
 from .._core.warn import warn
-from ..errors import CategoriesPerturbed, InvalidArgument, LostPrecision, WrongType
+from ..errors import CategoriesPerturbed, InvalidArgument, LostPrecision, ModelError, WrongType
 from ..space.background import without_data
 from ..space.neighbourhood import Factor, Neighbourhood
 from ..space.tables import Table, agreed_columns, as_table, check_numbered
 from . import Model, as_asked
 from .estimator import EstimatorModel
+from .evaluation import Evaluation, row_name
 from .fitted import categorical_features, whole_categories
 from .function import FunctionModel
 from .inputs import bind, names_in_shape, read_shaped, spread_over
@@ -43,7 +46,7 @@ class Problem:
     scales other than linear (r, d + 1), scores and the position of their row; with other inputs that are held beside,
     likewise"""
     x: Array
-    """(r, d) the rows as numbers; NaN for cells that hold none"""
+    """(r, d) the rows as numbers; NaN for cells that hold none: see `missing`"""
     feature_names: tuple[str, ...]
     neighbourhood: Neighbourhood
     factor: Factor
@@ -51,6 +54,8 @@ class Problem:
     """Library of the data frame that the rows came in, or none"""
     kind: str
     """Type of the model as it was given, for messages"""
+    not_numeric: Flags
+    """(r, d) which cells hold something else than numbers, such as text"""
     input_shape: tuple[int, ...] = ()
     """Of each row, where rows came with more axes than one"""
 
@@ -59,14 +64,72 @@ class Problem:
         factor = neighbourhood.factor(self.x.shape[1], self.feature_names)
         return dataclasses.replace(self, neighbourhood=neighbourhood, factor=factor)
 
-    def check_rows(self, *, takes_gaps: bool = False) -> None:
-        """Refuse gaps in what is perturbed, and steps too small for the model's numbers; warn of moved categories."""
-        if not takes_gaps:
-            check_finite(self.x, self.factor.free, self.feature_names)
+    @property
+    def missing(self) -> Flags:
+        """(r, d) which features are held at a row because they have no value there, though others perturb them."""
+        missing = np.zeros(self.x.shape, dtype=np.bool_)
+        missing[:, self.factor.free] = np.isnan(self.x[:, self.factor.free])
+        return missing
+
+    def without(self, missing: Flags) -> Problem:
+        """The same model and rows, as seen from rows in which these features (d,) have no value."""
+        factor = self.neighbourhood.factor_without(missing, self.feature_names)
+        return dataclasses.replace(self, factor=factor)
+
+    def check_gaps(self) -> None:
+        """Refuse rows that have no value in any of the features that are perturbed."""
+        empty = np.flatnonzero(np.isnan(self.x[:, self.factor.free]).all(axis=1))
+        if len(empty):
+            more = f" (and {len(empty) - 1} more)" if len(empty) > 1 else ""
+            msg = (
+                f"row {empty[0]} of X{more} has no value in any of the {len(self.factor.free)} features that are"
+                " perturbed: nothing is left to explain there. Leave such rows out"
+            )
+            raise InvalidArgument(msg, argument="X")
+
+    def check_rows(self, *, takes_infinite: bool = False) -> None:
+        """Refuse rows of gaps alone, ±inf, and steps too small for the model's numbers; warn of moved categories."""
+        self.check_gaps()
+        if not takes_infinite:
+            check_finite(self.x, self.factor.free, self.feature_names, takes_gaps=True)
         given = as_given(self.model)
         model = given.model if isinstance(given, TableModel) else given
         _warn_of_categories(model, self.factor, self.feature_names)
         _check_spacing(self)
+
+
+@contextmanager
+def telling_of_gaps(problem: Problem) -> Iterator[None]:
+    """Where the model fails at rows with gaps, and not at others, say so, and what to do about it."""
+    try:
+        yield
+    except ModelError as err:
+        hint = _about_gaps(problem) if type(err) is ModelError else ""
+        if not hint:
+            raise
+        msg = f"{err}. {hint}"
+        raise ModelError(msg) from err
+
+
+def _about_gaps(problem: Problem) -> str:
+    """Which features a row misses, if the model answers at the rows that miss none; else nothing."""
+    missing = problem.missing
+    gaps, whole = np.flatnonzero(missing.any(axis=1)), np.flatnonzero(~missing.any(axis=1))
+    if not len(gaps):
+        return ""
+    if len(whole):
+        try:
+            Evaluation(problem.model, len(whole)).values(problem.rows[whole], row_name)
+        except ModelError:
+            return ""  # gaps are not what it minds
+    names = [repr(problem.feature_names[j]) for j in np.flatnonzero(missing[gaps[0]])]
+    listed = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    others = {1: "", 2: ", and another row has some"}.get(len(gaps), f", and {len(gaps) - 1} other rows have some")
+    return (
+        f"Row {gaps[0]} has gaps in {listed}{others}."
+        " If the model takes no missing values, impute them, best in a pipeline with the model, such as"
+        " make_pipeline(SimpleImputer(), model), or leave such rows out"
+    )
 
 
 def build_problem(
@@ -114,7 +177,8 @@ def build_problem(
         adapted, rows = on_scales(adapted, scales, rows, x)
     backend = "" if table is None else table.backend
     kind = os.path.basename(model) if isinstance(model, str | os.PathLike) else type(model).__name__
-    return Problem(adapted, rows, x, names, neighbourhood, factor, backend, kind, shape)
+    not_numeric = np.zeros(x.shape, dtype=np.bool_) if table is None else table.holds_others()
+    return Problem(adapted, rows, x, names, neighbourhood, factor, backend, kind, not_numeric, shape)
 
 
 def _of_shape(background: Any, shape: tuple[int, ...]) -> Any:

@@ -11,7 +11,7 @@ from .._core.types import Flags
 from .._core.validate import check_count
 from ..errors import WrongType
 from .names import count, drawn, percent, shortened, shown, told_apart
-from .text import order
+from .text import missing_features, order
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,8 +75,10 @@ def _say(e: Explanation, ax: Axes, confidence: float, is_sure: Flags) -> Text:
     """Title and axis label, which is wrapped: layouts reckon with its height but not with its width."""
     output = drawn(shortened(shown(e.row_outputs[0]), LONGEST))
     rest = "" if is_sure.all() else "; grey: sign uncertain"
-    if left_out := int(np.isfinite(e.std).sum()) - len(is_sure):
+    if left_out := int((~e.held[0]).sum()) - len(is_sure):
         rest += f"; {count(left_out, 'smaller slope')} not shown"
+    if missing := missing_features(e, 0):
+        rest += f"; {drawn(missing)}"
     scale = "slope × neighbourhood standard deviation"
     if e.is_exact:
         label = f"{scale}\nexact, no sampling{rest}"

@@ -13,7 +13,7 @@ from .._core.types import Array
 from .._core.validate import check_count
 from ..errors import InvalidArgument, WrongType
 from .names import cells, count, drawn, padded, percent, shortened, shown, told_apart
-from .text import CONFIDENCE, number
+from .text import CONFIDENCE, missing_features, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -124,8 +124,11 @@ def _left_out(path: SigmaPath) -> list[str]:
     notes = []
     if free > MOST_SLOPES:
         notes.append(f"... and {count(free - MOST_SLOPES, 'smaller one')}")
-    if free < d:
-        notes.append(f"({count(d - free, 'feature')} held fixed)")
+    missing = missing_features(path[0], 0)
+    if held := d - free - int(path[0].missing.sum()):
+        notes.append(f"({count(held, 'feature')} held fixed)")
+    if missing:
+        notes.append(f"({missing})")
     return notes
 
 
@@ -306,7 +309,8 @@ def _positions(path: SigmaPath, features: Sequence[int | str] | int | str) -> li
             msg = f"features names {each!r}, which is no feature; the {len(names)} features are {shown}"
             raise InvalidArgument(msg)
         if np.isnan(path.values[0, position]):
-            msg = f"features names {each!r}, which was held fixed and has no slope"
+            why = "is missing at this row" if path[0].missing[0, position] else "was held fixed"
+            msg = f"features names {each!r}, which {why} and has no slope"
             raise InvalidArgument(msg)
         positions.append(position)
     if not positions:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 5
 MOST_FEATURES = 12
+MOST_MISSING = 6
 CONFIDENCE = 0.95
 
 ROUNDING = 1e-12
@@ -43,7 +44,7 @@ def as_text(e: Explanation) -> str:
             + ("" if line.is_sure else "  (sign uncertain)")
             for line in lines
         ]
-        parts.append("\n".join([_headline(e, row), head, *body, *_left_out(e, len(lines))]))
+        parts.append("\n".join([_headline(e, row), head, *body, *_left_out(e, row, len(lines))]))
     if len(e) > MOST_ROWS:
         parts.append(f"... and {count(len(e) - MOST_ROWS, 'more row')}")
     parts.append(footer(e))
@@ -65,7 +66,7 @@ def as_html(e: Explanation) -> str:
         parts.append(
             f"<p>{escape(_headline(e, row))}</p><table><thead><tr><th>feature</th><th>slope per unit</th>"
             f"<th>per neighbourhood std</th></tr></thead><tbody>{rows}</tbody></table>"
-            + "".join(f"<p>{escape(line.strip())}</p>" for line in _left_out(e, len(lines)))
+            + "".join(f"<p>{escape(line.strip())}</p>" for line in _left_out(e, row, len(lines)))
         )
     if len(e) > MOST_ROWS:
         parts.append(f"<p>... and {count(len(e) - MOST_ROWS, 'more row')}</p>")
@@ -114,6 +115,8 @@ def as_rich(e: Explanation) -> Any:
             is_sure &= line.is_sure
             table.add_row(Text(line.feature), line.slope, line.standardised, style=style)
         shown.append(table)
+        if missing := missing_features(e, row):
+            shown.append(Text(f"({missing})"))
     if len(e) > MOST_ROWS:
         shown.append(Text(f"... and {count(len(e) - MOST_ROWS, 'more row')}"))
     return Group(*shown, Text(footer(e)), *([] if is_sure else [Text("dim: sign uncertain")]))
@@ -178,7 +181,7 @@ def order(e: Explanation, row: int) -> np.ndarray[Any, Any]:
 def _lines(e: Explanation, row: int) -> list[Line]:
     reach = e.half_width(1 - CONFIDENCE)[row]
     std = e.std
-    largest = np.nanmax(np.abs(e.standardised[row]))
+    largest = np.nanmax(np.abs(e.standardised[row]), initial=0.0)
     lines = []
     chosen = order(e, row)[:MOST_FEATURES]
     for j, name in zip(chosen, told_apart(e.feature_names, chosen), strict=True):
@@ -210,11 +213,21 @@ def _headline(e: Explanation, row: int) -> str:
     return ", ".join(parts)
 
 
-def _left_out(e: Explanation, shown: int) -> list[str]:
-    free = int(np.isfinite(e.std).sum())
+def missing_features(e: Explanation, row: int) -> str:
+    """Names of what has no value at a row, and no slope: `missing: age, income and 3 more`; or nothing."""
+    chosen = np.flatnonzero(e.missing[row])
+    names = told_apart(e.feature_names, chosen[:MOST_MISSING].tolist())
+    rest = f" and {len(chosen) - MOST_MISSING} more" if len(chosen) > MOST_MISSING else ""
+    return f"missing: {', '.join(names)}{rest}" if len(chosen) else ""
+
+
+def _left_out(e: Explanation, row: int, shown: int) -> list[str]:
+    free, moved = int(np.isfinite(e.std).sum()), int((~e.held[row]).sum())
     notes = []
-    if free > shown:
-        notes.append(f"  ... and {count(free - shown, 'smaller one')}")
+    if moved > shown:
+        notes.append(f"  ... and {count(moved - shown, 'smaller one')}")
     if free < len(e.feature_names):
         notes.append(f"  ({count(len(e.feature_names) - free, 'feature')} held fixed)")
+    if missing := missing_features(e, row):
+        notes.append(f"  ({missing})")
     return notes

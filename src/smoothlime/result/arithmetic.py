@@ -15,6 +15,7 @@ from ..space.background import same_steps
 from ..uncertainty.groups import Groups
 from ..uncertainty.jackknife import t_quantile
 from .explanation import Explanation, Provenance, bracketed, columns
+from .gaps import without_slopes
 
 LEAST_CERTAIN = ("lime", "smoothgrad")
 """Methods that certificates do not hold for at all, or not where a model jumps: a sum has the name of the first."""
@@ -42,13 +43,15 @@ def combine(one: Explanation, sign: float, other: Explanation) -> Explanation:
         )
         warn(msg, ErrorsAdded)
     word = "−" if sign < 0 else "+"
-    same_rows = np.array_equal(one.x, other.x, equal_nan=True)  # NaN: cells that are no numbers
+    missing = one.missing | other.missing
+    is_other_row = ((one.x != other.x) & ~(np.isnan(one.x) & np.isnan(other.x))).any(axis=1)
+    combined = one.combined | other.combined | is_other_row
     return dataclasses.replace(
         one,
         values=one.values + sign * other.values,
         # sums of errors are valid whatever the dependence between the two
         standard_error=(
-            columns(groups.standard_error, one.factor.free, one.factor.d)
+            without_slopes(columns(groups.standard_error, one.factor.free, one.factor.d), missing)
             if groups
             else _widened_error(one) + _widened_error(other)
         ),
@@ -61,7 +64,7 @@ def combine(one: Explanation, sign: float, other: Explanation) -> Explanation:
         n_evaluations=one.n_evaluations + other.n_evaluations,
         degrees_of_freedom=np.minimum(one.degrees_of_freedom, other.degrees_of_freedom),
         provenance=_joint(*((other, one) if one.is_exact else (one, other))),
-        x=one.x if same_rows else np.full_like(one.x, np.nan),
+        x=np.where(combined[:, None], np.nan, one.x),
         output_name=f"{one.output_name} {word} {bracketed(other.output_name)}",
         row_outputs=tuple(
             f"{a} {word} {bracketed(b)}" for a, b in zip(one.row_outputs, other.row_outputs, strict=True)
@@ -69,11 +72,19 @@ def combine(one: Explanation, sign: float, other: Explanation) -> Explanation:
         groups=groups,
         selected=None,
         directions=(other if one.is_exact else one).directions,
+        missing=missing,
+        not_numeric=(one.not_numeric | other.not_numeric) & ~combined[:, None],
+        combined=combined,
     )
 
 
 def _joint_groups(one: Explanation, sign: float, other: Explanation) -> Groups | None:
-    """What groups say of both, where they stand on the same draws, or of the one where the other needed none."""
+    """What groups say of both, where they stand on the same draws, or of the one where the other needed none.
+
+    Rows that miss other features have draws of their own.
+    """
+    if not np.array_equal(one.missing, other.missing):
+        return None
     if other.is_exact:
         return one.groups
     if one.is_exact:

@@ -18,6 +18,7 @@ from .._core.types import Array, Flags
 from .._core.validate import as_float_array, check_choice, check_fraction, is_iterable
 from ..errors import InvalidArgument
 from ..uncertainty.jackknife import standard_error, t_quantile
+from .gaps import patterns
 
 if TYPE_CHECKING:
     from .explanation import Explanation
@@ -208,8 +209,9 @@ def _shares(e: Explanation, weight: Array) -> tuple[Array, Flags]:
 def _drawing_error(e: Explanation, share: Array) -> tuple[Array, Array]:
     """Standard errors (d,) of sums of slopes with weights (r, d), for the draws that were made; degrees of freedom.
 
-    Rows that stopped at another number of draws hold other points, which may or may not go together with these: what
-    they add is added in absolute value, which is right either way. So it is where nothing is known of the groups.
+    Rows that stopped at another number of draws, or miss other features, hold other points, which may or may not go
+    together with these: what they add is added in absolute value, which is right either way. So it is where nothing is
+    known of the groups.
     """
     d = share.shape[1]
     error = np.nan_to_num(e.standard_error)
@@ -223,14 +225,22 @@ def _drawing_error(e: Explanation, share: Array) -> tuple[Array, Array]:
         return np.sqrt(np.einsum("rd,rd->d", share**2, error**2)), least  # each row has draws of its own
     free = e.factor.free
     total = np.zeros(d)
-    for n in np.unique(e.n_samples):
-        there = e.n_samples == n
+    for there in _drawn_alike(e):
         weighed = share[:, free] * there[:, None]
         said = np.einsum("rf,rgf->gf", weighed, groups.pseudo)[None]
         sizes = groups.sizes[np.flatnonzero(there)[:1]]
         floor = np.einsum("rf,rf->f", np.abs(weighed), np.broadcast_to(groups.resolution, weighed.shape))
         total[free] += np.maximum(standard_error(said, sizes)[0], floor)
     return total, least
+
+
+def _drawn_alike(e: Explanation) -> list[Flags]:
+    """Rows (r,) each time that share their points: as many draws, of the same features."""
+    return [
+        (e.n_samples == n) & np.isin(np.arange(len(e)), rows)
+        for _, rows in patterns(e.missing)
+        for n in np.unique(e.n_samples[rows])
+    ]
 
 
 def _sampling_variance(slopes: Array, error: Array, share: Array, mean: Array, drawing: Array, count: Array) -> Array:

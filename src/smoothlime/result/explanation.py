@@ -22,6 +22,7 @@ from ..space.neighbourhood import Factor, Neighbourhood
 from ..space.row_scales import RowScales
 from ..uncertainty.groups import Groups
 from ..uncertainty.jackknife import t_quantile
+from .gaps import patterns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,7 +77,7 @@ class Explanation:
 
     `values` estimates w(x) = ∇E[f(a)], a ~ N(x, Σ): how fast the smoothed output changes per unit of each
     feature. It is a slope, not a contribution: it does not add up to the prediction. Features that were held
-    fixed have NaN.
+    fixed have NaN, and so have features at rows where they are missing.
     """
 
     x: Array
@@ -115,6 +116,18 @@ class Explanation:
     """(r, k, f) in units of draws: where the model varies most, and aligned draws were turned to; None for others"""
     input_shape: tuple[int, ...] = ()
     """Of each row, such as (3, 224, 224), where rows came with more axes than one; slopes are flat: see `shaped`"""
+    missing: Flags = None  # type: ignore[assignment]  # none are, unless given
+    """(r, d) features that others perturb, held at a row because they have no value there: no slope, NaN"""
+    not_numeric: Flags = None  # type: ignore[assignment]
+    """(r, d) cells that hold something else than numbers, such as text: NaN in `x`"""
+    combined: Flags = None  # type: ignore[assignment]
+    """(r,) rows that sums and differences were made of, of different ones: NaN in `x`"""
+
+    def __post_init__(self) -> None:
+        """Nothing is marked where nothing was said."""
+        for name, shape in (("missing", self.x.shape), ("not_numeric", self.x.shape), ("combined", self.x.shape[:1])):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, np.zeros(shape, dtype=np.bool_))
 
     # ---- what it says
 
@@ -169,6 +182,13 @@ class Explanation:
         std[self.factor.free] = self.factor.std
         return std
 
+    @property
+    def held(self) -> Flags:
+        """(r, d) cells that were not perturbed and have no slope: of features held fixed, and missing ones."""
+        held = self.missing.copy()
+        held[:, np.isnan(self.std)] = True
+        return held
+
     @cached_property
     def factor(self) -> Factor:
         """Σ = L Lᵀ over the features that were perturbed."""
@@ -180,18 +200,28 @@ class Explanation:
         Each interval holds its slope with the given confidence; with `simultaneous=True` all intervals of a row
         hold together (the largest |t| over the features, bounded over their number).
         """
-        miss = 1 - check_fraction(confidence, "confidence")
-        if simultaneous:
-            miss /= np.isfinite(self.std).sum()
-        reach = self.half_width(miss)
+        reach = self.half_width(1 - check_fraction(confidence, "confidence"), simultaneous=simultaneous)
         return self.values - reach, self.values + reach
 
-    def half_width(self, miss: float) -> Array:
-        """(r, d) half-widths of intervals that each miss with probability `miss`."""
+    def half_width(self, miss: float, *, simultaneous: bool = False) -> Array:
+        """(r, d) half-widths of intervals that each miss with probability `miss`, or all of a row together."""
+        if not self.missing.any():
+            return self._half_width(miss / len(self.factor.free) if simultaneous else miss)
+        found = np.empty(self.values.shape)
+        for pattern, rows in patterns(self.missing):
+            count = max(1, len(self.factor.free) - int(pattern.sum()))  # combined rows may have none in common
+            found[rows] = self._half_width(miss / count if simultaneous else miss, rows, pattern)
+        return found
+
+    def _half_width(self, miss: float, rows: Any = slice(None), missing: Flags | None = None) -> Array:
+        """The same for rows that miss the same features (d,)."""
         if self.groups is None:
-            return t_quantile(self.degrees_of_freedom, 1 - miss / 2)[:, None] * self.standard_error
-        free = self.factor.free
-        return columns(self.groups.half_width(self.values[:, free], self.factor, miss), free, self.factor.d)
+            return t_quantile(self.degrees_of_freedom[rows], 1 - miss / 2)[:, None] * self.standard_error[rows]
+        factor, groups = self.factor, self.groups
+        if missing is not None:
+            factor = self.neighbourhood.factor_without(missing, self.feature_names) if missing.any() else factor
+            groups = groups.rows(rows).of_features(np.flatnonzero(~missing[self.factor.free]))
+        return columns(groups.half_width(self.values[rows][:, factor.free], factor, miss), factor.free, factor.d)
 
     @cached_property
     def row_scales(self) -> RowScales | None:
@@ -215,14 +245,14 @@ class Explanation:
         To the bit, but where draws are aligned: those are turned by matrix products, whose last digit depends on the
         shape of the batch.
 
-        As numbers: NaN stands for cells that are none, and what a data frame holds in float32 is rounded to it on the
-        way to the model.
+        As numbers: NaN stands for cells that are none, and for missing ones, which are not perturbed. What a data frame
+        holds in float32 is rounded to it on the way to the model.
         """
         row = self._position(row)
         if self.is_exact:
             msg = "this explanation is exact: no points were drawn for it"
             raise InvalidArgument(msg)
-        if self.groups is None or np.isnan(self.x[row, self.factor.free]).any():
+        if self.groups is None or self.combined[row]:
             msg = "this explanation combines different draws or rows and has no perturbations of its own; ask its parts"
             raise InvalidArgument(msg)
         if self.provenance.generator != GENERATOR or self.provenance.longer not in (0.0, SHARE):
@@ -231,7 +261,9 @@ class Explanation:
                 f" {self.provenance.longer:g} longer), and its points cannot be made again. Explain the rows once more"
             )
             raise InvalidArgument(msg)
-        factor = self.factor
+        factor, missing = self.factor, self.missing[row]
+        if missing.any():
+            factor = self.neighbourhood.factor_without(missing, self.feature_names)
         keys = self.groups.row_keys
         key = None if keys is None else int(keys[row])
         z = DESIGNS[self.design].stream(len(factor.free), self.seed, key).take(int(self.n_samples[row]))
@@ -239,7 +271,8 @@ class Explanation:
             z, _ = long_draws(z)
         steps = factor.steps(z)[None].astype(self.provenance.dtype)
         if self.directions is not None:
-            turns = Rotation.onto(self.directions[row : row + 1]).of_steps(factor, self.provenance.dtype)
+            turned = self.directions[row : row + 1, : factor.free.size, ~missing[self.factor.free]]
+            turns = Rotation.onto(turned).of_steps(factor, self.provenance.dtype)
             steps = turns.of(steps)
         here = slice(row, row + 1)
         points = around(self.scores[here], factor.free, steps, self.provenance.dtype)[0].astype(float)
@@ -385,7 +418,8 @@ class Explanation:
         Tidy: row, output, feature, x, slope, standardised, standard_error, lower, upper, and selected where features
         were. Wide: row, output, prediction, smoothed, fidelity, radius, converged, n_samples, then for each feature
         its slope, in a column of its name, and its standard error, in `<name>_se`. `row` is the position in this
-        explanation. Features that were held fixed have no slope and are left out of both.
+        explanation. Features that were held fixed have no slope and are left out of both. Where a row misses a feature
+        its slope is NaN.
 
         Parameters
         ----------
@@ -420,7 +454,7 @@ class Explanation:
         waterfall of them means nothing. `"contributions"`: slope·(x − reference), which the local linear model adds
         up from its value at the reference, `base_values`, to F(x) (f(x) where the method does not see F): for
         `shap.plots.waterfall`. They describe the model only as far as it is linear between x and the reference.
-        Features that were held fixed have 0.
+        Features that were held fixed have 0, and so have those that a row misses.
 
         Parameters
         ----------
@@ -444,6 +478,9 @@ _BY_ROW = (
     "n_samples",
     "n_evaluations",
     "degrees_of_freedom",
+    "missing",
+    "not_numeric",
+    "combined",
 )
 
 

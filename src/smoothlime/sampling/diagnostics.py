@@ -68,6 +68,7 @@ def disagreement(plan: Plan, weights: Array, row: int) -> str:
 
     Asked where something seems to be wrong with them: by independent draws, not by the aligned ones that showed it.
     """
+    plan = plan.around(row)
     z = _settling_draws(plan, MADE_SURE)
     found = compare_row(plan, weights, row, GroupedDraws(z[None, None], is_shared=True), ANY_LEVEL, MARGIN)
     return found.diagnosis if found.p_value <= BEYOND_DOUBT and found.relative > MARGIN else ""
@@ -78,7 +79,7 @@ def contradiction(plan: Plan, weights: Array, row: int, slopes: Array, radius: f
 
     C-LIME, from n draws or more, knows the slopes to within its noise; where that is too far from the mean gradient
     for both to be right, the gradients are not the model's. The draws may be those behind the mean gradient: what each
-    of the two may be off by is added up, whatever they have to do with each other.
+    of the two may be off by is added up, whatever they have to do with each other. The plan is the row's own.
     """
     z = _settling_draws(plan, n)
     outputs, gradients = evaluate_outputs(plan, weights, row, GroupedDraws(z[None, None], is_shared=True))
@@ -317,20 +318,21 @@ def warn_of_jumps(plan: Plan, target: Target, explanations: list[Explanation], i
 
 def _flat(e: Explanation, free: Indices) -> Indices:
     """Rows without any slope, and no scatter in it, though the model varies: else nothing is left to explain."""
-    rows = np.flatnonzero((e.values[:, free[0]] == 0) & (e.fidelity < 1))  # almost always none, and soon seen
-    where = np.ix_(rows, free)
-    return rows[~(e.values[where].any(axis=1) | e.standard_error[where].any(axis=1))]
+    first = e.values[:, free[0]]
+    rows = np.flatnonzero(((first == 0) | np.isnan(first)) & (e.fidelity < 1))  # almost always none, and soon seen
+    slopes, errors = (np.nan_to_num(each[np.ix_(rows, free)]) for each in (e.values, e.standard_error))  # NaN in gaps
+    return rows[~(slopes.any(axis=1) | errors.any(axis=1))]
 
 
 def refuse_false_gradients(plan: Plan, target: Target, explanations: list[Explanation]) -> None:
     """Refuse certificates that values contradict: of gradients that are not the slopes of the model around a row."""
-    free = plan.factor.free
     for i, e in enumerate(explanations):
         for row in range(len(e)):
-            weights = target.weights[row, i]
+            weights, around = target.weights[row, i], plan.around(row)
+            free = around.factor.free
             n = min(int(e.n_samples[row]) // CHECKED_SHARE, CHECKED_NUMBERS // len(free))
             reason = contradiction(
-                plan, weights, row, e.standardised[row, free], float(e.radius[row]), max(MADE_SURE, n)
+                around, weights, row, e.standardised[row, free], float(e.radius[row]), max(MADE_SURE, n)
             )
             if reason:
                 msg = (
@@ -370,6 +372,7 @@ def _more(rows: int) -> str:
 
 def _has_slope(plan: Plan, row: int, weights: Array) -> bool:
     """Whether a model has a gradient at a few draws that are no pairs, whose gradients might cancel."""
+    plan = plan.around(row)
     z = pilot_draws(2 * LOOKED_AT, len(plan.factor.free), plan.seed, None)[::2]
     _, gradients = evaluate_outputs(plan, weights, row, GroupedDraws(z[None, None], is_shared=True))
     return bool(gradients.any())

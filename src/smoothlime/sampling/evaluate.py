@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,7 +17,7 @@ from ..models.links import probabilities
 from ..result.explanation import around
 from .known_trees import TreeTarget
 from .margin_control import Controls
-from .plan import Plan
+from .plan import Plan, PlanOfRows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,6 +39,14 @@ class Objective:
         trees = None if plan.trees is None else plan.trees.toward(target, plan.method)
         count = 0 if controls is None else controls.count
         return cls(target.weights, target.weights.shape[1], controls, count, trees)
+
+    def around(self, part: PlanOfRows) -> Objective:
+        """The same, as seen from rows at which some of the features are held."""
+        if part.kept is None:
+            return self
+        controls = self.controls and self.controls.of_features(part.kept)
+        trees = self.trees and self.trees.of_features(part.plan.problem, part.kept)
+        return dataclasses.replace(self, controls=controls, trees=trees)
 
 
 class RowsAtDraws:
@@ -117,9 +126,7 @@ def evaluate_outputs(plan: Plan, weights: Array, row: int, draws: GroupedDraws) 
 def _with_gradients(plan: Plan, points: Points, weights: Array, where: Where) -> tuple[Array, Points]:
     """Outputs (n, k) and gradients (n, f), for weights (r, k) of the rows that points belong to."""
     repeated = np.repeat(weights.astype(plan.dtype), len(points) // len(weights), axis=0)
-    values, found = plan.evaluation.values_and_gradients(points, repeated, where)
-    free = plan.factor.free
-    return values, found if len(free) == found.shape[1] else found[:, free]
+    return plan.evaluation.values_and_gradients(points, repeated, where, plan.factor.free)
 
 
 def _repeated(draws: GroupedDraws, t: int) -> GroupedDraws:

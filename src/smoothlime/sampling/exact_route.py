@@ -17,9 +17,10 @@ from ..exact.bent_trees import BentTrees
 from ..models import Evaluation, Target, resolve_target
 from ..models.evaluation import Where, automatic_batch_size
 from ..models.on_scales import ModelOnScales
-from ..models.problem import Problem
+from ..models.problem import Problem, telling_of_gaps
 from ..models.targets import output_names
 from ..result.explanation import Explanation, Provenance, columns
+from ..result.gaps import without_slopes
 
 BLOCK = 1_024
 """Rows between two steps of the progress bar."""
@@ -82,11 +83,13 @@ class ExactRoute:
     def _explain(self, found: Smoothed, target: Target, i: int, prediction: Array, confidence: float) -> Explanation:
         problem, factor = self.problem, self.problem.factor
         r, d = problem.x.shape
-        none = np.zeros(r, dtype=np.intp)
+        none, missing = np.zeros(r, dtype=np.intp), problem.missing
         return Explanation(
             x=problem.x,
-            values=columns(found.slopes, factor.free, d),
-            standard_error=columns(np.zeros_like(found.slopes), factor.free, d),
+            values=without_slopes(columns(found.slopes, factor.free, d), missing),
+            standard_error=without_slopes(columns(np.zeros_like(found.slopes), factor.free, d), missing),
+            missing=missing,
+            not_numeric=problem.not_numeric,
             prediction=prediction,
             smoothed=found.mean,
             fidelity=found.fidelity,
@@ -120,8 +123,11 @@ class ExactRoute:
 def find_exact_route(problem: Problem, *, is_asked_for: bool) -> ExactRoute | None:
     """The closed form around the rows, if the model has one; where it was asked for by name, an error says why not."""
     form, why_not = find_closed_form(problem.model, problem.factor)
+    problem.check_gaps()
     if form is not None and not form.takes_gaps:
-        check_finite(problem.x, problem.factor.free, problem.feature_names)
+        check_finite(problem.x, problem.factor.free, problem.feature_names, takes_gaps=True)
+        if problem.missing.any():
+            form, why_not = None, "its closed form is for rows without missing values"
     if form is None:
         if not is_asked_for:
             return None
@@ -130,11 +136,12 @@ def find_exact_route(problem: Problem, *, is_asked_for: bool) -> ExactRoute | No
     near, x_near = probes(problem)
     r = len(problem.rows)
     evaluation = Evaluation(problem.model, automatic_batch_size(problem.rows.shape[1], np.dtype(np.float64)))
-    try:
-        answers = evaluation.values(np.concatenate([problem.rows, near]), place(r))
-    except ModelError:
-        evaluation.values(problem.rows, place(r))  # what is wrong with the rows themselves is said of them alone
-        raise
+    with telling_of_gaps(problem):
+        try:
+            answers = evaluation.values(np.concatenate([problem.rows, near]), place(r))
+        except ModelError:
+            evaluation.values(problem.rows, place(r))  # what is wrong with the rows themselves is said of them alone
+            raise
     off, lost = compare(form, np.concatenate([problem.x, x_near]), answers, r)
     if off <= AGREES and lost <= ROUNDED:
         return ExactRoute(problem, form, answers[:r], 1 + -(-len(near) // r))

@@ -20,6 +20,7 @@ from ..errors import InvalidArgument
 from ..estimators.protocol import Drawn
 from ..models import Target
 from ..result.explanation import Explanation, Provenance, columns
+from ..result.gaps import without_slopes
 from ..uncertainty.groups import Groups
 from .device_loop import DeviceSums
 from .diagnostics import refuse_false_gradients, warn_of_jumps
@@ -27,7 +28,7 @@ from .evaluate import Objective
 from .far_look import FarLook, warn_of_far_points
 from .host_loop import HostSums, Panel
 from .plan import Plan
-from .record import InterimEstimate, ResultBuffer, Results
+from .record import FeatureResults, InterimEstimate, ResultBuffer, Results
 from .sampler import begin
 
 STATE_BYTES = 2**28
@@ -39,15 +40,20 @@ def run(plan: Plan, target: Target, progress: Any, *, tells_jumps: bool = False)
     r, t = target.weights.shape[:2]
     objective = Objective.of(plan, target)
     predictions = target.of(plan.predictions)
-    found = ResultBuffer(r * t, plan.groups, plan.d)
+    parts = plan.by_gaps()
+    found = ResultBuffer(r * t, max(part.plan.groups for part in parts), plan.d)
+    asked = plan.asked
     with Progress(progress, r * plan.stopping.looks[:2][-1]) as watch:  # a guess, until the first look knows better
-        for rows in _panels(plan, objective):
-            _sample(_begin(plan, objective, rows, watch), found)
+        for part in parts:
+            asked[part.rows] = part.plan.asked[part.rows]
+            theirs = objective.around(part)
+            for rows in _panels(part.plan, theirs, part.rows):
+                _sample(_begin(part.plan, theirs, rows, watch), found.of_features(part.kept))
     plan.method.check_values(predictions)
     results = found.results()
     warn_of_far_points(np.flatnonzero(results.is_far_unseen.reshape(r, t).any(axis=1)))
     explanations = [
-        _explanation(plan, results, slice(i, None, t), predictions[:, i], target.names[i], target.row_names)
+        _explanation(plan, results, slice(i, None, t), predictions[:, i], asked, target.names[i], target.row_names)
         for i in range(t)
     ]
     if plan.method.assumes and plan.method.needs == "gradients":
@@ -62,10 +68,11 @@ def trace(plan: Plan, target: Target, counts: Sequence[int], progress: Any) -> A
     r, t = target.weights.shape[:2]
     assert t == 1
     assert not plan.design.is_aligned  # its groups begin anew at each look
+    assert not plan.problem.missing.any()
     objective = Objective.of(plan, target)
     found = np.empty((len(counts), r, plan.d))
     with Progress(progress, r * counts[-1]) as watch:
-        for rows in _panels(plan, objective):
+        for rows in _panels(plan, objective, np.arange(r)):
             panel = _begin(plan, objective, rows, watch)
             for i, (start, stop) in enumerate(pairwise((0, *counts))):
                 panel.advance(start, stop)
@@ -74,15 +81,15 @@ def trace(plan: Plan, target: Target, counts: Sequence[int], progress: Any) -> A
     return found
 
 
-def _panels(plan: Plan, objective: Objective) -> list[Indices]:
+def _panels(plan: Plan, objective: Objective, rows: Indices) -> list[Indices]:
     """Rows in runs whose sums fit in STATE_BYTES, or in what a device holds."""
-    r, t = objective.weights.shape[:2]
+    t = objective.t
     per_row = 8 * t * plan.method.numbers(plan.setup(1, controls=objective.controls_count))
     per_row += 8 * FarLook.numbers(plan, t) * plan.looks_far
     per_row += 8 * 5 * DIRECTIONS * plan.d * plan.design.is_aligned  # directions and rotations
     held = getattr(plan.evaluation.model, "held_bytes", None) if plan.method.only_sums else None
     size = max(1, (held or STATE_BYTES) // per_row)
-    return [np.arange(start, min(r, start + size)) for start in range(0, r, size)]
+    return [rows[start : start + size] for start in range(0, len(rows), size)]
 
 
 def _begin(plan: Plan, objective: Objective, rows: Indices, watch: Progress) -> Panel:
@@ -104,7 +111,7 @@ def _begin(plan: Plan, objective: Objective, rows: Indices, watch: Progress) -> 
     return Panel(plan, objective, rows, sampler, sums, watch, far)
 
 
-def _sample(panel: Panel, found: ResultBuffer) -> None:
+def _sample(panel: Panel, found: FeatureResults) -> None:
     """Draw from look to look; rows that have reached their tolerance leave, the others go on."""
     plan, t = panel.plan, panel.objective.t
     if panel.sampler.aligned is not None:
@@ -127,7 +134,7 @@ def _sample(panel: Panel, found: ResultBuffer) -> None:
         panel = panel.keep(left, _each_target(left, t))
 
 
-def _look(panel: Panel, part: slice, n: int, found: ResultBuffer) -> tuple[Indices, int]:
+def _look(panel: Panel, part: slice, n: int, found: FeatureResults) -> tuple[Indices, int]:
     """Store the rows of a part that are done; positions of the others, and draws that they probably need."""
     plan, t = panel.plan, panel.objective.t
     interim = _interim(plan, *_estimate(panel, part, n))
@@ -206,12 +213,13 @@ def _explanation(
     found: Results,
     which: slice,
     prediction: Array,
+    asked: Indices,
     name: str,
     row_names: tuple[tuple[str, ...], ...],
 ) -> Explanation:
     """Numbers in the columns of the caller's table, with errors, names and provenance."""
     r, d = plan.problem.x.shape
-    free = plan.factor.free
+    free, missing = plan.factor.free, plan.problem.missing
     n = found.n[which]
     keys = None if plan.is_shared else np.arange(r)
     groups = Groups(
@@ -219,15 +227,17 @@ def _explanation(
     )
     return Explanation(
         x=plan.problem.x,
-        values=columns(found.values[which], free, d),
-        standard_error=columns(found.standard_error[which], free, d),
+        values=without_slopes(columns(found.values[which], free, d), missing),
+        standard_error=without_slopes(columns(found.standard_error[which], free, d), missing),
+        missing=missing,
+        not_numeric=plan.problem.not_numeric,
         prediction=prediction,
         smoothed=found.smoothed[which],
         fidelity=found.fidelity[which],
         radius=found.radius[which],
         converged=found.converged[which],
         n_samples=n,
-        n_evaluations=n * plan.method.evaluations_per_draw + found.far_evaluations[which] + plan.asked,
+        n_evaluations=n * plan.method.evaluations_per_draw + found.far_evaluations[which] + asked,
         degrees_of_freedom=groups.degrees_of_freedom,
         feature_names=plan.problem.feature_names,
         output_name=name,

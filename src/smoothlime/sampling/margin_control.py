@@ -36,6 +36,10 @@ class Controls:
         """Controls of each row and target."""
         return self.weights.shape[2]
 
+    def of_features(self, kept: Indices) -> Controls:
+        """The same around rows at which only some of the features are perturbed; Σ is diagonal."""
+        return dataclasses.replace(self, slopes=self.slopes[..., kept])
+
     def at(self, rows: Indices, margins: Array, draws: GroupedDraws) -> ControlBatch:
         """Half differences of the margins (r, n, m) at draws around rows, less their known slope, for every target."""
         _, g, b, f = draws.z.shape

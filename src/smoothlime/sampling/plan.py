@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.types import Array, Indices, Points
+from .._core.types import Array, Flags, Indices, Points
 from ..device import sums_for
 from ..draws.blocks import Layout
 from ..draws.designs import DESIGNS, Design, Stream
@@ -22,8 +22,9 @@ from ..estimators.protocol import Setup
 from ..models import Evaluation, Target, model_dtype, model_epsilon, resolve_target
 from ..models.evaluation import AtRows, automatic_batch_size
 from ..models.on_scales import ModelOnScales, refuse_gradient_bound
-from ..models.problem import Problem
+from ..models.problem import Problem, telling_of_gaps
 from ..models.targets import check_target, implied_range, is_narrow, output_names, stretch_of
+from ..result.gaps import patterns
 from ..space.neighbourhood import Factor
 from ..uncertainty.stopping import AUTOMATIC_FLOOR, FIRST_LOOK, Stopping, plan_looks
 from .defaults import certify_method, choose_design, choose_for_trees, choose_method
@@ -48,6 +49,8 @@ class Plan:
     seed: int
     dtype: str
     at_rows: AtRows
+    asked_draws: tuple[int | None, int]
+    """Draws of each row that were asked for, or None, and the most of them"""
     control: MarginControl | None = None
     """Set where `evaluation` asks for margins, and what is explained are probabilities"""
     trees: KnownTrees | None = None
@@ -79,6 +82,30 @@ class Plan:
         control = None if self.control is None else self.control.around(problem)
         trees = None if self.trees is None else self.trees.around(problem)
         return dataclasses.replace(self, problem=problem, control=control, trees=trees)
+
+    def by_gaps(self) -> list[PlanOfRows]:
+        """The plan for each run of rows that miss the same features: those without gaps come first."""
+        missing = self.problem.missing
+        if not missing.any():
+            return [PlanOfRows(self, np.arange(len(self.rows)), None)]
+        parts = []
+        for pattern, rows in patterns(missing):
+            kept = np.flatnonzero(~pattern[self.factor.free]) if pattern.any() else None
+            parts.append(PlanOfRows(self._without(pattern), rows, kept))
+        return parts
+
+    def around(self, row: int) -> Plan:
+        """The plan as this row sees it: the same, but where the row misses features that are perturbed."""
+        missing = self.problem.missing[row]
+        return self._without(missing) if missing.any() else self
+
+    def _without(self, missing: Flags) -> Plan:
+        """The same choices for rows that miss these features (d,): as if they had been held fixed."""
+        if not missing.any():
+            return self
+        plan = self.within(self.problem.without(missing))
+        _, looks = _budget(self.method, self.design.name, plan.d, *self.asked_draws, may_rotate=True)
+        return dataclasses.replace(plan, stopping=dataclasses.replace(self.stopping, looks=looks))
 
     @property
     def asked(self) -> Indices:
@@ -143,6 +170,16 @@ class Plan:
         return self.factor.steps(z).astype(self.dtype, copy=False)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PlanOfRows:
+    """A plan of all rows that is followed for some of them."""
+
+    plan: Plan
+    rows: Indices
+    kept: Indices | None
+    """Which of the perturbed features have a value at these rows, and move; None for all"""
+
+
 def resolve(
     problem: Problem,
     options: Options,
@@ -153,6 +190,13 @@ def resolve(
     may_rotate: bool = True,
 ) -> Plan:
     """Settle every choice, and ask the model for f(x)."""
+    with telling_of_gaps(problem):
+        return _resolve(problem, options, method, target, design, may_rotate=may_rotate)
+
+
+def _resolve(
+    problem: Problem, options: Options, method: str | Estimator, target: Any, design: str, *, may_rotate: bool
+) -> Plan:
     adapted, d = problem.model, len(problem.factor.free)
     if options.gradient_bound is not None:
         refuse_gradient_bound(adapted)
@@ -166,7 +210,7 @@ def resolve(
         size = automatic_batch_size(problem.rows.shape[1], dtype, adapted if estimator.only_sums else None)
     instead = choose_for_trees(estimator, design) if method == "auto" else None
     estimator, trees = settle_trees(estimator, problem, size, instead=instead)
-    problem.check_rows(takes_gaps=trees is not None)
+    problem.check_rows(takes_infinite=trees is not None)
     control = find_control(estimator, problem, size)
     chosen, looks = _budget(estimator, design, d, options.n_samples, options.max_samples, may_rotate=may_rotate)
     evaluation = Evaluation(adapted if control is None else control.margins.model, size)
@@ -187,6 +231,7 @@ def resolve(
         seed=options.seed,
         dtype=dtype.name,
         at_rows=evaluation.ask_at_rows(problem.rows.astype(dtype), _probe_points(problem, dtype, options.seed)),
+        asked_draws=(options.n_samples, options.max_samples),
         control=control,
         trees=trees,
     )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._core.types import Array, Flags, Indices
+from ..draws.rotation import DIRECTIONS
 from ..estimators import Estimate
 from ..uncertainty.groups import Groups
 
@@ -104,14 +105,23 @@ class Results:
             directions=directions,
         )
 
-    def fill(self, where: Any, rows: Any, other: Results, pseudovalues: Array) -> None:
-        """Copy `rows` of other results to positions `where`; pseudovalues may be of fewer groups."""
+    def fill(self, where: Any, rows: Any, other: Results, pseudovalues: Array, kept: Indices | None = None) -> None:
+        """Copy `rows` of other results to positions `where`; pseudovalues may be of fewer groups.
+
+        Other results may be of some of the features only, which are `kept`.
+        """
         for name in BY_ROW:
             getattr(self, name)[where] = getattr(other, name)[rows]
-        if self.selected is not None and other.selected is not None:
-            self.selected[where] = other.selected[rows]
         seen = pseudovalues[rows]
-        self.pseudovalues[where, : seen.shape[1]] = seen
+        at = where if kept is None else (_positions(where)[:, None], kept)
+        for name in BY_FEATURE:
+            getattr(self, name)[at] = getattr(other, name)[rows]
+        if self.selected is not None and other.selected is not None:
+            self.selected[at] = other.selected[rows]
+        if kept is None:
+            self.pseudovalues[where, : seen.shape[1]] = seen
+        else:
+            self.pseudovalues[_positions(where)[:, None, None], np.arange(seen.shape[1])[:, None], kept] = seen
         self.sizes[where, : seen.shape[1]] = other.sizes[rows]
 
     def pseudovalues_of(self, which: slice) -> Any:
@@ -123,11 +133,10 @@ class Results:
         return np.ascontiguousarray(fetched[which])
 
 
+BY_FEATURE = ("values", "standard_error", "resolution")
+
 BY_ROW = (
     "n",
-    "values",
-    "standard_error",
-    "resolution",
     "smoothed",
     "radius",
     "fidelity",
@@ -152,13 +161,22 @@ class ResultBuffer:
         self._found: Results | None = None
         self._directions: Array | None = None
 
-    def rotate(self, where: Any, directions: Array) -> None:
+    def of_features(self, kept: Indices | None) -> FeatureResults:
+        """Room for rows at which only some of the features are perturbed."""
+        return FeatureResults(self, kept)
+
+    def rotate(self, where: Any, directions: Array, kept: Indices | None = None) -> None:
         """Keep the directions (r, k, f) that draws are rotated to."""
         if self._directions is None:
-            self._directions = np.zeros((self._shape[0], *directions.shape[1:]))
-        self._directions[where] = directions
+            count = min(DIRECTIONS, self._shape[2])
+            self._directions = np.zeros((self._shape[0], count, self._shape[2]))
+        k = directions.shape[1]
+        if kept is None:
+            self._directions[where, :k] = directions
+        else:
+            self._directions[_positions(where)[:, None, None], np.arange(k)[:, None], kept] = directions
 
-    def store(self, where: Any, rows: Any, interim: InterimEstimate) -> None:
+    def store(self, where: Any, rows: Any, interim: InterimEstimate, kept: Indices | None = None) -> None:
         """Keep the numbers of `rows` of a look, at positions `where`."""
         made = Results.of(interim, self._directions)
         is_all = isinstance(rows, slice) and rows.stop - rows.start == self._shape[0]
@@ -168,9 +186,31 @@ class ResultBuffer:
         if self._found is None:
             has_selected = made.selected is not None
             self._found = Results.empty(*self._shape, with_selected=has_selected, directions=self._directions)
-        self._found.fill(where, rows, made, interim.groups.pseudo)
+        self._found.fill(where, rows, made, interim.groups.pseudo, kept)
 
     def results(self) -> Results:
         """All of them, once every row has stopped."""
         assert self._found is not None
         return self._found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FeatureResults:
+    """Where rows × targets are stored at which some of the features move."""
+
+    buffer: ResultBuffer
+    kept: Indices | None
+    """Which ones; None for all"""
+
+    def rotate(self, where: Any, directions: Array) -> None:
+        """Keep the directions (r, k, f) that draws are rotated to."""
+        self.buffer.rotate(where, directions, self.kept)
+
+    def store(self, where: Any, rows: Any, interim: InterimEstimate) -> None:
+        """Keep the numbers of `rows` of a look, at positions `where`."""
+        self.buffer.store(where, rows, interim, self.kept)
+
+
+def _positions(where: Any) -> Indices:
+    """Positions, one by one."""
+    return np.arange(where.start, where.stop) if isinstance(where, slice) else where

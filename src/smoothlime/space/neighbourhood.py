@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.types import Array, Indices, Points
+from .._core.types import Array, Flags, Indices, Points
 from .._core.validate import as_names, check_rows, default_names
 from ..errors import InvalidArgument
 from .arguments import check_length, positive, several, short
@@ -305,6 +305,14 @@ class Neighbourhood:
                     check_length(len(given), d, name)
                 std = std * given
         return Factor(d, free, std if len(free) == d else std[free])
+
+    def factor_without(self, missing: Flags, feature_names: Sequence[str] = ()) -> Factor:
+        """The factor where some of d features have no value, (d,): they are held, and the others have their own law.
+
+        Marginal, not conditional: Σ without their rows and columns.
+        """
+        held = (*self.fixed, *np.flatnonzero(missing).tolist())
+        return dataclasses.replace(self, fixed=held).factor(len(missing), feature_names)
 
     def _check_columns(self, feature_names: Sequence[str]) -> None:
         given = tuple(feature_names)

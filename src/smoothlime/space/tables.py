@@ -77,6 +77,13 @@ class Table:
             cells[:, i] = self.frame[:, j].cast(nw.Float64).to_numpy()
         return cells
 
+    def holds_others(self) -> Flags:
+        """(r, d) which cells hold something else than numbers: those of other columns that are not missing."""
+        found = np.zeros((len(self), len(self.names)), dtype=np.bool_)
+        for j in np.flatnonzero(~self.is_numeric):
+            found[:, j] = ~self.frame[:, int(j)].is_null().to_numpy()
+        return found
+
     def coded(self, numbers: Array, free: Indices) -> Array:
         """Rows (r, d) to perturb: numbers in the free columns, and in all others the position of the row."""
         rows = np.tile(np.arange(float(len(self)))[:, None], len(self.names))
@@ -95,6 +102,8 @@ class Table:
         moved = []
         for j in free:
             cells = nw.new_series(names[j], np.ascontiguousarray(points[:, j]), nw.Float64(), backend=backend)
+            if self.frame[:, int(j)].null_count():
+                cells = cells.fill_nan(None)  # what is missing comes as it did
             moved.append(cells.cast(self.dtypes[j]) if self.dtypes[j].is_float() else cells)
         frame = nw.maybe_reset_index(self.frame[rows]).with_columns(*moved).to_native()
         return _noted_as_floats(frame, [self.names[j] for j in free]) if self.backend == "pyarrow" else frame

@@ -6,13 +6,14 @@ that a bound fails. Draws must be iid. The statements and their proofs are in do
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from math import ceil, log, pi, sqrt
 from typing import Any
 
 import numpy as np
 
-from .._core.types import Array
+from .._core.types import Array, Indices
 
 KAPPA = 1.61
 """t·y is sub-Gaussian with variance proxy KAPPA·b² for t ~ N(0, 1) and any |y| ≤ b; the least such is 1.6087."""
@@ -148,3 +149,8 @@ class JumpBounds:
     """(r,) how far mean jumps may be from the slopes, L2 and standardised: what is cut off, and rounding"""
     off_of_control: Array
     """(r,) how far the mean of the control may be from 0"""
+
+    def of_features(self, kept: Indices) -> JumpBounds:
+        """The same for some of the features."""
+        of_each = {name: getattr(self, name)[..., kept] for name in ("slopes", "peaks", "controls")}
+        return dataclasses.replace(self, **of_each)

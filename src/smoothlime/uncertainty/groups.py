@@ -178,6 +178,11 @@ class Groups:
         freedom = None if self.freedom is None else self.freedom[kept]
         return Groups(self.pseudo[kept], self.sizes[kept], self.resolution[kept], keys, freedom)
 
+    def of_features(self, kept: Indices) -> Groups:
+        """Groups of some of the features."""
+        pseudo = np.ascontiguousarray(self.pseudo[..., kept])  # one layout in memory, so that sums round alike
+        return dataclasses.replace(self, pseudovalues=pseudo, resolution=self.resolution[:, kept])
+
     def times(self, scale: float) -> Groups:
         """Groups of a multiple of the model."""
         return dataclasses.replace(self, pseudovalues=scale * self.pseudo, resolution=abs(scale) * self.resolution)
