@@ -269,6 +269,7 @@ class TestSettings:
             "Exact": [],
             "CertifiedSmoothGrad": ["gradient_bound", "base"],
             "CertifiedValues": ["base", "low", "high"],
+            "CertifiedJumps": ["low", "high", "control"],
         }
 
 
