@@ -26,6 +26,7 @@ from .guarantees import (
 )
 from .io import load
 from .models import Model, as_model, from_functions
+from .models.remote import remote
 from .result.explanation import Explanation
 from .sigma_path import SigmaPath, sigma_path
 from .space.neighbourhood import Neighbourhood
@@ -58,6 +59,7 @@ __all__ = [
     "gradient_bound",
     "load",
     "plan",
+    "remote",
     "robustness",
     "sigma_path",
     "testing",

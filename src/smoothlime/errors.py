@@ -15,6 +15,8 @@ Each error is also the built-in error it resembles, so `except ValueError` keeps
     ├── UnreadableFile (ValueError)           a file is not what it should be, or damaged, or from a newer version
     │   └── MissingFile (FileNotFoundError)   there is no such file
     ├── UnwritableFile (OSError)              a file cannot be written where it was asked for
+    ├── RemoteError (ConnectionError)         a model behind an address gave no answer that can be used
+    ├── BudgetExceeded (RuntimeError)         more rows would be sent to a model behind an address than it may be asked
     ├── DataUnavailable (OSError)             a data set is neither here nor to be had
     └── MissingExtra (ImportError)            an optional dependency is not installed
 
@@ -90,6 +92,14 @@ class MissingFile(UnreadableFile, FileNotFoundError):
 
 class UnwritableFile(SmoothlimeError, OSError):
     """A file cannot be written where it was asked for."""
+
+
+class RemoteError(SmoothlimeError, ConnectionError):
+    """A model behind an address gave no answer, or none that can be used."""
+
+
+class BudgetExceeded(SmoothlimeError, RuntimeError):
+    """A model behind an address would be sent more rows than its budget allows."""
 
 
 class DataUnavailable(SmoothlimeError, OSError):

@@ -30,6 +30,7 @@ from sklearn.svm import SVR
 
 import smoothlime as sl
 
+from ..models import model_server
 from . import onnx_graphs
 from .adapter_checks import CHECKS, Case, assert_rows, called
 
@@ -280,7 +281,15 @@ ONNX = [
          pd.DataFrame({"a": SINGLE[:, 0], "b": list("xyz") * 4, "c": SINGLE[:, 1]}), dtype=np.float32,
          feature_names=("a", "b", "c")),
 ]  # fmt: skip
-CASES = [*TORCH, *FUNCTIONS, *SKLEARN, *BOOSTED, *ONNX]
+ADDRESS = [
+    Case("address (`sl.remote`)", protocol,
+         lambda protocol=protocol: sl.remote(f"{model_server.started()}/{protocol}/contract", protocol=protocol,
+                                             outputs=("up", "down")),
+         lambda model, a: model_server.f(a), POINTS, outputs=("up", "down"), wrong_width=None,
+         state=lambda model: model.url, shapes=ANY)
+    for protocol in ("v2", "v1", "mlflow")
+]  # fmt: skip
+CASES = [*TORCH, *FUNCTIONS, *ADDRESS, *SKLEARN, *BOOSTED, *ONNX]
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=called)

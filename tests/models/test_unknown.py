@@ -38,7 +38,7 @@ def of(library, *bases, **members):
         (Path("model.joblib"), r"got a PosixPath 'model\.joblib': load the file with joblib\.load"),
         ("net.PT", r"load the file with torch\.load"),
         ("model.ubj", r"load the file with xgboost\.Booster\(model_file=\.\.\.\)"),
-        ("https://models.example/score", r"for a model behind an address, give a function that asks it"),
+        ("https://models.example/score", r"for a model behind an address, give sl\.remote\(url, protocol=\.\.\.\)"),
         ({"model": FOREST, "mean": 0.0}, r"got a dict, which has no predict: give what it holds, model\['model'\]"),
         ({"a": 1}, r"got a dict, which has no predict: give a function of points"),
         (torch.nn.Linear(3, 1).state_dict(), r"weights without a network: load them .*load_state_dict"),

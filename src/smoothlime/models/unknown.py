@@ -54,7 +54,7 @@ def _of_file(obj: Any) -> str:
     path = os.fspath(obj)
     text = path.decode(errors="replace") if isinstance(path, bytes) else str(path)
     if text.startswith(("http://", "https://")):
-        return f" {text!r}: for a model behind an address, give a function that asks it"
+        return f" {text!r}: for a model behind an address, give sl.remote(url, protocol=...)"
     ending = os.path.splitext(text)[1].lower()
     if ending in ENDINGS:
         return (

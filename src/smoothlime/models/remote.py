@@ -1,0 +1,91 @@
+"""Models behind an address: a server that takes rows in a POST and answers with outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+from .._core.validate import as_names, check_choice, check_count, check_number
+from ..errors import InvalidArgument
+from .parts import check_key
+
+if TYPE_CHECKING:
+    from .remote_model import RemoteModel
+
+FEWEST_SECONDS = 1e-3
+
+
+def remote(
+    url: str,
+    *,
+    protocol: Literal["v2", "v1", "mlflow"] = "v2",
+    input_name: str = "input",
+    outputs: Sequence[str] = (),
+    output_key: str | int | None = None,
+    feature_names: Sequence[str] | None = None,
+    dtype: Literal["float64", "float32"] = "float64",
+    budget: int | None = None,
+    batch_size: int = 256,
+    in_flight: int = 4,
+    timeout: float = 30.0,
+    retries: int = 5,
+    token_env: str | None = None,
+) -> RemoteModel:
+    """A model behind an address, asked for values by POST; nothing else is asked of the server.
+
+    Answers that fail for the moment are asked for again: status 429, 500, 502, 503 and 504, dropped connections, and
+    time-outs. Waits grow from a tenth of a second, at random, and are no shorter than `Retry-After` says. Each row is
+    answered once. TLS certificates are checked (`SSL_CERT_FILE` names others than the usual ones); redirects are not
+    followed.
+
+    Parameters
+    ----------
+    url
+        The whole address that takes the POST, such as `https://host/v2/models/m/infer`, `https://host/v1/models/m:predict`
+        or `https://host/invocations`.
+    protocol
+        `"v2"`: Open Inference Protocol, as of Triton, KServe and MLServer; `"v1"`: KServe and TensorFlow Serving;
+        `"mlflow"`: MLflow scoring, to which data frames go as they are, by column names.
+    input_name
+        Of the input tensor, for v2.
+    outputs
+        Names of the outputs, where the server gives a row of several.
+    output_key
+        Name or position of the part to explain, where the server answers with several tensors or columns.
+    feature_names
+        Names of the columns; with them MLflow is given arrays as frames, too.
+    dtype
+        Type in which points are made, and which v2 is told (FP64 or FP32): that in which the server computes.
+    budget
+        Rows that may be sent in all, those sent again included; `model.sent` counts them. A call that would need more
+        is refused before it begins, a `BudgetExceeded`.
+    batch_size, in_flight
+        Rows of one request, and requests at a time.
+    timeout, retries
+        Seconds for one request, from its beginning to the last byte of the answer; how often it is sent again.
+    token_env
+        Name of the environment variable that holds a bearer token. It is read when a request is sent, is kept nowhere,
+        and goes over TLS only, or to this machine.
+    """
+    from .remote_calls import check_url  # at once it would make `import smoothlime` slower
+    from .remote_model import RemoteModel
+    from .remote_protocols import DATA_TYPES, PROTOCOLS, Dialect
+
+    check_choice(protocol, "protocol", tuple(PROTOCOLS))
+    check_choice(dtype, "dtype", tuple(DATA_TYPES))
+    check_key(output_key)
+    names = None if feature_names is None else as_names(feature_names, "feature_names")
+    if check_number(timeout, "timeout") < FEWEST_SECONDS:
+        msg = f"timeout must be a number of seconds above 0; got {timeout!r}"
+        raise InvalidArgument(msg, argument="timeout")
+    settings = {
+        "budget": None if budget is None else check_count(budget, "budget"),
+        "batch_size": check_count(batch_size, "batch_size"),
+        "in_flight": check_count(in_flight, "in_flight"),
+        "timeout": float(timeout),
+        "retries": check_count(retries, "retries", at_least=0),
+        "token_env": token_env,
+    }
+    check_url(url, token_env)
+    dialect = Dialect(protocol, str(input_name), output_key, names, dtype)
+    return RemoteModel(url, dialect, as_names(outputs, "outputs"), settings)
