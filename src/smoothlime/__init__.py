@@ -9,6 +9,7 @@ array([[ 2., -1.]])
 
 from . import errors, testing
 from ._core.version import __version__
+from .curve import Curve, curve
 from .estimators import CLime, Differences, Jumps, Lime, SmoothGrad, Stein
 from .explain import explain, explain_outputs
 from .guarantees import (
@@ -36,6 +37,7 @@ __all__ = [
     "CLime",
     "Certificate",
     "Comparison",
+    "Curve",
     "Differences",
     "Explanation",
     "Jumps",
@@ -52,6 +54,7 @@ __all__ = [
     "as_model",
     "certify",
     "compare",
+    "curve",
     "errors",
     "explain",
     "explain_outputs",

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._core.validate import check_choice
+from ..curve import Curve
 from ..errors import InvalidArgument, MissingExtra
 from ..result.effects import Effects
 from ..result.explanation import Explanation
@@ -34,6 +35,19 @@ def frame_of_effects(found: Effects, *, library: str | None, confidence: float) 
         for name, column in _effects(each, label, confidence).items():
             parts.setdefault(name, []).append(column)
     columns = {name: np.concatenate(each) for name, each in parts.items()}
+    return _native(columns, _library("", library))
+
+
+def frame_of_curve(found: Curve, *, library: str | None, confidence: float) -> Any:
+    """A line per value of the feature."""
+    lower, upper = found.interval(confidence)
+    columns = {
+        "value": found.grid,
+        "smoothed": found.values,
+        "standard_error": found.standard_error,
+        "lower": lower,
+        "upper": upper,
+    }
     return _native(columns, _library("", library))
 
 
