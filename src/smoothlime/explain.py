@@ -12,8 +12,10 @@ from .errors import NotConverged
 from .estimators import Estimator
 from .models.targets import every_output
 from .result.explanation import Explanation
+from .result.switches import Switches
 from .sampling.options import Options
 from .sampling.route import prepare, resolve, run
+from .sampling.switches import add_switches
 from .space.neighbourhood import Neighbourhood
 
 
@@ -26,6 +28,8 @@ def explain(
     background: Any = None,
     scale: str | Mapping[Any, str] = "linear",
     fixed: Sequence[int | str] = (),
+    switches: bool | Sequence[str] | Mapping[str, Sequence[Any]] = True,
+    one_hot: Literal["auto"] | Sequence[Sequence[str]] | None = "auto",
     target: int | str | Sequence[int | str] | Mapping[Any, float] | None = None,
     output: Literal["probability", "margin"] = "probability",
     n_samples: int | None = None,
@@ -126,10 +130,16 @@ def explain(
         output_range=output_range, gradient_bound=gradient_bound, max_samples=max_samples, draws=draws, seed=seed,
         batch_size=batch_size,
     )  # fmt: skip
-    problem = prepare(model, X, sigma=sigma, background=background, scale=scale, fixed=fixed, output=output)
+    problem = prepare(
+        model, X, sigma=sigma, background=background, scale=scale, fixed=fixed, output=output, switches=switches,
+        one_hot=one_hot,
+    )  # fmt: skip
     is_drawn = n_samples is not None or design != "auto"
     route = resolve(problem, options, is_drawn=is_drawn, method=method, target=target, design=design)
-    (explanation,) = run(route, route.resolve(target), options.confidence, progress)
+    asked = route.resolve(target)
+    (explanation,) = add_switches(
+        route, asked, run(route, asked, options.confidence, progress), progress, output_range=output_range
+    )
     if n_samples is None:
         warn_not_converged({explanation.output_name: explanation})
     return explanation
@@ -144,6 +154,8 @@ def explain_outputs(
     background: Any = None,
     scale: str | Mapping[Any, str] = "linear",
     fixed: Sequence[int | str] = (),
+    switches: bool | Sequence[str] | Mapping[str, Sequence[Any]] = True,
+    one_hot: Literal["auto"] | Sequence[Sequence[str]] | None = "auto",
     output: Literal["probability", "margin"] = "probability",
     n_samples: int | None = None,
     rtol: float = 0.05,
@@ -177,11 +189,16 @@ def explain_outputs(
         output_range=output_range, gradient_bound=gradient_bound, max_samples=max_samples, draws=draws, seed=seed,
         batch_size=batch_size,
     )  # fmt: skip
-    problem = prepare(model, X, sigma=sigma, background=background, scale=scale, fixed=fixed, output=output)
+    problem = prepare(
+        model, X, sigma=sigma, background=background, scale=scale, fixed=fixed, output=output, switches=switches,
+        one_hot=one_hot,
+    )  # fmt: skip
     is_drawn = n_samples is not None or design != "auto"
     route = resolve(problem, options, is_drawn=is_drawn, method=method, design=design)
     every = every_output(route.outputs, len(problem.rows))
-    explanations = dict(zip(every.names, run(route, every, options.confidence, progress), strict=True))
+    found = run(route, every, options.confidence, progress)
+    found = add_switches(route, every, found, progress, output_range=output_range)
+    explanations = dict(zip(every.names, found, strict=True))
     if n_samples is None:
         warn_not_converged(explanations)
     return explanations
@@ -202,3 +219,17 @@ def warn_not_converged(explanations: Mapping[str, Explanation]) -> None:
             " Their error bars hold all the same. Raise max_samples, rtol or atol"
         )
         warn(msg, NotConverged)
+    for name, e in explanations.items():
+        if e.switches is not None and not e.switches.converged.all():
+            _warn_of_switches(name, e.switches)
+
+
+def _warn_of_switches(name: str, switches: Switches) -> None:
+    row, s = np.argwhere(~switches.converged)[0]
+    msg = (
+        f"{int((~switches.converged).sum())} switches did not reach the tolerance for {name!r} within"
+        f" {int(switches.n_samples.max()):,} draws: the first is {switches.features[s]!r} to {switches.levels[s]!r} at"
+        f" row {row} ({switches.effect[row, s]:.2g} ± {switches.standard_error[row, s]:.2g}). Their error bars hold all"
+        " the same. Raise max_samples, rtol or atol"
+    )
+    warn(msg, NotConverged)

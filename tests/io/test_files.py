@@ -157,7 +157,8 @@ class TestRoundTrip:
         """A field added to these classes must be added to the files."""
         header, _ = contents.pack(explain())
         apart = {"feature_names", "output_name", "neighbourhood", "provenance", "groups", "selected", "directions"} | {
-            "input_shape"
+            "input_shape",
+            "switches",
         }
         fields = {each.name for each in dataclasses.fields(sl.Explanation)}
         assert fields == set(contents.ARRAYS) | set(contents.MARKS) | apart

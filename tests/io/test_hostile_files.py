@@ -42,6 +42,7 @@ EXPLANATIONS = {
         scale={0: "ranks", 1: "log"},
         fixed=[1],
     ),
+    "switches": lambda: explain(lambda a: np.tanh(a[:, 0] * a[:, 2]), fixed=[2], switches={"x2": [0, 1]}),
     "no rows": lambda: explain()[:0],
 }
 HOSTILE = (

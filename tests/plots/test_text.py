@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeRegressor
 import smoothlime as sl
 from smoothlime.plots.bars import UNSURE
 from smoothlime.plots.contest import COLOURS
-from smoothlime.plots.text import number
+from smoothlime.plots.numbers import number
 
 STAIRS = DecisionTreeRegressor().fit([[-1.0, 0.0], [1.0, 0.0]], [0.0, 1.0])
 

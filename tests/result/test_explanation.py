@@ -376,7 +376,7 @@ class TestShown:
         ],
     )
     def test_numbers_show_the_digits_their_error_warrants(self, value, error, text):
-        from smoothlime.plots.text import number
+        from smoothlime.plots.numbers import number
 
         assert number(value, error) == text
 

@@ -27,6 +27,7 @@ from .digests import digests
 from .fields import Kind, dtype_of, from_nested, nested, newer, shown, take
 from .marks import MARKS, check_marks, named_marks, unmarked
 from .settings import pack_method, unpack_method
+from .switches import pack_switches, unpack_switches
 
 FORMAT = "smoothlime explanation"
 VERSION = 6
@@ -44,6 +45,8 @@ RAISED = 4
 
 WITHOUT_DATA = 5
 """The last version that kept nothing of a background but units."""
+UNSWITCHED = 5
+"""The last version without switches."""
 
 UNTOLD = 4
 """The last version without tolerances."""
@@ -92,6 +95,7 @@ def pack(e: Explanation) -> tuple[dict[str, Any], dict[str, Any]]:
     given = e.provenance
     around = e.neighbourhood
     marks = [name for name in MARKS if getattr(e, name).any()]
+    switches, switched = pack_switches(e.switches)
     header = {
         "format": FORMAT,
         "version": VERSION,
@@ -101,6 +105,7 @@ def pack(e: Explanation) -> tuple[dict[str, Any], dict[str, Any]]:
         "has_selected": e.selected is not None,
         "marks": marks,
         "directions": None if e.directions is None else e.directions.shape[1],
+        "switches": switches,
         "output_name": e.output_name,
         "feature_names": list(e.feature_names),
         "input_shape": list(e.input_shape),
@@ -116,7 +121,7 @@ def pack(e: Explanation) -> tuple[dict[str, Any], dict[str, Any]]:
             name: pack_method(given.method) if name == "method" else _plain(getattr(given, name)) for name in PROVENANCE
         },
     }
-    arrays = {name: getattr(e, name) for name in (*ARRAYS, *marks)}
+    arrays = {name: getattr(e, name) for name in (*ARRAYS, *marks)} | switched
     if e.selected is not None:
         arrays["selected"] = e.selected
     if e.directions is not None:
@@ -146,10 +151,14 @@ def unpack(header: dict[str, Any], source: Source) -> tuple[Explanation, list[st
     size: dict[str, Any] = {"r": r, "d": d, "f": free, "g": g, "k": k}
     arrays: dict[str, Any] = {}
 
-    def read(name: str, kind: Kind, axes: str) -> Any:
-        arrays[name] = source.read(name, kind, tuple(size[axis] for axis in axes))
+    def read_as(name: str, kind: Kind, shape: tuple[int, ...]) -> Any:
+        arrays[name] = source.read(name, kind, shape)
         return arrays[name]
 
+    def read(name: str, kind: Kind, axes: str) -> Any:
+        return read_as(name, kind, tuple(size[axis] for axis in axes))
+
+    switches = take(header, "switches") if version > UNSWITCHED else None
     fields = {name: read(name, *each) for name, each in ARRAYS.items()}
     groups = None if g is None else _groups(header, read, fields["degrees_of_freedom"])
     if version < MARKED:
@@ -175,6 +184,7 @@ def unpack(header: dict[str, Any], source: Source) -> tuple[Explanation, list[st
         directions=None if k is None else read("directions", "float", "rkf"),
         input_shape=() if version < SHAPED else _input_shape(take(header, "input_shape", list), d),
         **marks,
+        switches=unpack_switches(switches, provenance.backend, read_as, r),
     )
     return e, _changed(header, arrays)
 

@@ -12,6 +12,7 @@ from ..curve import Curve
 from ..errors import InvalidArgument, MissingExtra
 from ..result.effects import Effects
 from ..result.explanation import Explanation
+from ..result.switches import Switches
 
 LIBRARIES = ("pandas", "polars", "pyarrow")
 
@@ -69,6 +70,30 @@ def _effects(found: Effects, label: Any, confidence: float) -> Columns:
     group = {} if label is None else {"group": np.full(len(kept), str(label), dtype=object)}
     features = np.array(found.feature_names, dtype=object)[kept]
     return {**group, "feature": features, **{name: each[kept] for name, each in numbers.items()}}
+
+
+def frame_of_switches(switches: Switches, *, library: str | None, confidence: float) -> Any:
+    """A line per row and switch, likewise."""
+    lower, upper = switches.interval(confidence)
+    row, s = np.nonzero(~switches.is_own)
+    columns = [switches.column_of(i) for i in range(switches.effect.shape[1])]
+    names, levels = (np.array(each, dtype=object) for each in (switches.features, switches.levels))
+    own = [switches.own_level(i, columns[j]) for i, j in zip(row.tolist(), s.tolist(), strict=True)]
+    by_switch = {
+        "effect": switches.effect,
+        "standard_error": switches.standard_error,
+        "lower": lower,
+        "upper": upper,
+        "converged": switches.converged,
+    }
+    found: Columns = {
+        "row": row,
+        "feature": names[s],
+        "from": np.array(own, dtype=object),
+        "to": levels[s],
+        **{name: each[row, s] for name, each in by_switch.items()},
+    }
+    return _native(found, _library(switches.backend, library))
 
 
 def _native(columns: Columns, library: str) -> Any:

@@ -16,6 +16,7 @@ from .._core.validate import check_finite, check_names, check_rows
 from .._core.warn import warn
 from ..errors import CategoriesPerturbed, InvalidArgument, LostPrecision, ModelError, WrongType
 from ..space.background import without_data
+from ..space.categories import listed_groups
 from ..space.neighbourhood import Factor, Neighbourhood
 from ..space.tables import Table, agreed_columns, as_table, check_numbered
 from . import Model, as_asked
@@ -27,6 +28,7 @@ from .inputs import bind, names_in_shape, read_shaped, spread_over
 from .on_scales import ModelOnScales, as_given, on_scales
 from .on_tables import TableModel
 from .protocol import model_epsilon
+from .switchable import Switchable, categories_among, make_switchable
 
 BLURRED = 1e-3
 """Spacing of a model's numbers, in neighbourhood standard deviations, from which on slopes lose digits."""
@@ -58,6 +60,8 @@ class Problem:
     """(r, d) which cells hold something else than numbers, such as text"""
     input_shape: tuple[int, ...] = ()
     """Of each row, where rows came with more axes than one"""
+    switchable: tuple[Switchable, ...] = ()
+    """Held columns whose levels are known"""
 
     def within(self, neighbourhood: Neighbourhood) -> Problem:
         """The same model and rows in another neighbourhood."""
@@ -141,6 +145,8 @@ def build_problem(
     scale: Any = "linear",
     fixed: Any = (),
     output: str | None = "probability",
+    switches: Any = False,
+    one_hot: Any = None,
 ) -> Problem:
     """Adapt the model, read the rows, settle names and neighbourhood; rows may have gaps: see `Problem.check_rows`."""
     X, shape = read_shaped(X)
@@ -161,24 +167,37 @@ def build_problem(
     )
     if table is not None:
         neighbourhood = neighbourhood.holding(table.not_numeric, names)
+    for group in listed_groups(one_hot, names):
+        neighbourhood = neighbourhood.holding(group, names)
     factor = neighbourhood.factor(d, names)
     if table is None and getattr(adapted, "takes", "") == "table":
         msg = f"the model takes tables, but X is a {type(X).__name__}; give the rows as a data frame"
         raise WrongType(msg)
     _refuse_moved_categories(adapted, factor, names)
+    categories = categories_among(
+        names,
+        factor.free,
+        table=table,
+        background=background if data is None else data,
+        declared=neighbourhood.categories,
+        switches=switches,
+        one_hot=one_hot,
+    )
+    in_table = table is not None and bool(table.not_numeric or getattr(adapted, "wants_table", False))
+    switchable, longer = make_switchable(categories, x, table, in_table=in_table)
     adapted, rows = bind(adapted, x, shape)
-    if table is not None and (table.not_numeric or getattr(adapted, "wants_table", False)):
+    if table is not None and longer is not None and in_table:
         if rows is not x:
             msg = "held goes with rows of numbers; X is a table whose columns the model is given by name"
             raise InvalidArgument(msg, argument="X")
-        adapted, rows = TableModel.of(adapted, table, factor.free), table.coded(x, factor.free)
+        adapted, rows = TableModel.of(adapted, longer, factor.free), table.coded(x, factor.free)
     scales = neighbourhood.row_scales(x, names)
     if scales is not None:
         adapted, rows = on_scales(adapted, scales, rows, x)
     backend = "" if table is None else table.backend
     kind = os.path.basename(model) if isinstance(model, str | os.PathLike) else type(model).__name__
     not_numeric = np.zeros(x.shape, dtype=np.bool_) if table is None else table.holds_others()
-    return Problem(adapted, rows, x, names, neighbourhood, factor, backend, kind, not_numeric, shape)
+    return Problem(adapted, rows, x, names, neighbourhood, factor, backend, kind, not_numeric, shape, switchable)
 
 
 def _of_shape(background: Any, shape: tuple[int, ...]) -> Any:

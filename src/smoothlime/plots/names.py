@@ -56,13 +56,13 @@ def _cells(each: str) -> int:
     return 2 if unicodedata.east_asian_width(each) in ("W", "F") else 1
 
 
-def count(n: int, what: str) -> str:
-    """A number of things, of which one is no plural.
+def count(n: int, what: str, several: str = "") -> str:
+    """A number of things, of which one is no plural; `several` where more of them do not end in s.
 
     >>> count(1, "row"), count(1_200, "row")
     ('1 row', '1,200 rows')
     """
-    return f"{n:,} {what}{'s' * (n != 1)}"
+    return f"{n:,} {several or what + 's'}" if n != 1 else f"1 {what}"
 
 
 def percent(share: float) -> str:

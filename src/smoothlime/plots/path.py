@@ -13,7 +13,8 @@ from .._core.types import Array
 from .._core.validate import check_count
 from ..errors import InvalidArgument, WrongType
 from .names import cells, count, drawn, padded, percent, shortened, shown, told_apart
-from .text import CONFIDENCE, missing_features, number
+from .numbers import number
+from .text import CONFIDENCE, missing_features
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .names import cells, count, padded, percent, shown, told_apart
+from .numbers import number
+from .switched import block as switch_block
+from .switched import lines as switch_lines
 
 if TYPE_CHECKING:
     from ..result.effects import Effects
@@ -44,7 +47,8 @@ def as_text(e: Explanation) -> str:
             + ("" if line.is_sure else "  (sign uncertain)")
             for line in lines
         ]
-        parts.append("\n".join([_headline(e, row), head, *body, *_left_out(e, row, len(lines))]))
+        switches = [] if e.switches is None else switch_block(e.switches, row)
+        parts.append("\n".join([_headline(e, row), head, *body, *_left_out(e, row, len(lines)), *switches]))
     if len(e) > MOST_ROWS:
         parts.append(f"... and {count(len(e) - MOST_ROWS, 'more row')}")
     parts.append(footer(e))
@@ -67,7 +71,9 @@ def as_html(e: Explanation) -> str:
             f"<p>{escape(_headline(e, row))}</p><table><thead><tr><th>feature</th><th>slope per unit</th>"
             f"<th>per neighbourhood std</th></tr></thead><tbody>{rows}</tbody></table>"
             + "".join(f"<p>{escape(line.strip())}</p>" for line in _left_out(e, row, len(lines)))
+            + _switches_as_html(e, row)
         )
+        is_sure &= e.switches is None or all(line.is_sure for line in switch_lines(e.switches, row)[0])
     if len(e) > MOST_ROWS:
         parts.append(f"<p>... and {count(len(e) - MOST_ROWS, 'more row')}</p>")
     grey = "" if is_sure else "<br>grey: sign uncertain"
@@ -97,6 +103,21 @@ def effects_as_text(found: Effects) -> str:
     return "\n\n".join(parts)
 
 
+def _switches_as_html(e: Explanation, row: int) -> str:
+    """A table of the effects of other levels, or nothing."""
+    found, more = ([], 0) if e.switches is None else switch_lines(e.switches, row)
+    if not found:
+        return ""
+    rows = "".join(
+        f"<tr style='{'' if line.is_sure else 'color:gray'}'>"
+        f"<td style='text-align:left'>{escape(line.switch)}</td><td>{escape(line.effect)}</td></tr>"
+        for line in found
+    )
+    rest = f"<p>... and {count(more, 'smaller switch', 'smaller switches')}</p>" if more else ""
+    head = "<tr><th>switch</th><th>effect on the output</th></tr>"
+    return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>{rest}"
+
+
 def as_rich(e: Explanation) -> Any:
     """The same as tables for rich."""
     from rich.console import Group
@@ -117,6 +138,14 @@ def as_rich(e: Explanation) -> Any:
         shown.append(table)
         if missing := missing_features(e, row):
             shown.append(Text(f"({missing})"))
+        if e.switches is not None and (found := switch_lines(e.switches, row)[0]):
+            table = Table()
+            table.add_column("switch", overflow="fold")
+            table.add_column("effect on the output", justify="right", overflow="fold")
+            for switch in found:
+                is_sure &= switch.is_sure
+                table.add_row(Text(switch.switch), switch.effect, style="" if switch.is_sure else "dim")
+            shown.append(table)
     if len(e) > MOST_ROWS:
         shown.append(Text(f"... and {count(len(e) - MOST_ROWS, 'more row')}"))
     return Group(*shown, Text(footer(e)), *([] if is_sure else [Text("dim: sign uncertain")]))
@@ -130,6 +159,7 @@ def footer(e: Explanation) -> str:
     if e.provenance.guarantee == "certified":
         confidence = f"{e.provenance.confidence:.4g} confidence"
         kind += f"; radius {e.radius.max():.2g} at most, certified at {confidence} for {shown(e.provenance.assumes)}"
+        kind += "; switches are approximate" * (e.switches is not None)
     made = f"{made_by(e)}; ± is a {percent(CONFIDENCE)} interval ({kind})"
     return f"{made}\n{e.note}" if e.note else made
 
@@ -148,28 +178,6 @@ def reached(e: Explanation) -> str:
     """The tolerance that all rows are within, where it is known in numbers: `, to 5% or 0.005`."""
     told = e.provenance.tolerance
     return f", to {told}" if told and e.converged.all() else ""
-
-
-def number(value: float, error: float) -> str:
-    """Value and half-width with as many digits as the half-width warrants."""
-    if not np.isfinite(error) or not np.isfinite(value):
-        return f"{value:+.4g} ± {error:.2g}"
-    scale = max(error, 1e-4 * abs(value)) if error < 1e-12 * abs(value) else error
-    digits = int(1 - np.floor(np.log10(scale))) if scale > 0 else 4
-    if not -3 <= digits <= 9:
-        return f"{value:+.{_decimals(value, error)}e} ± {error:.1e}"
-    digits = max(digits, 0)
-    rounded = f"{error:.{digits}f}"
-    if error > 0 and float(rounded) == 0:
-        rounded = f"{error:.1e}"  # only an error of zero is shown as zero
-    return f"{value:+.{digits}f} ± {rounded}"
-
-
-def _decimals(value: float, error: float) -> int:
-    """Of a value written with a power of ten: down to the second digit of its error, unless that is only rounding."""
-    if value == 0 or error < 1e-12 * abs(value):
-        return 3
-    return max(3, int(np.floor(np.log10(abs(value))) - np.floor(np.log10(error)) + 1))
 
 
 def order(e: Explanation, row: int) -> np.ndarray[Any, Any]:

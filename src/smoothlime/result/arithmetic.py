@@ -16,6 +16,7 @@ from ..uncertainty.groups import Groups
 from ..uncertainty.jackknife import t_quantile
 from .explanation import Explanation, Provenance, bracketed, columns
 from .gaps import without_slopes
+from .switches import combine_switches, scale_switches
 
 LEAST_CERTAIN = ("lime", "smoothgrad")
 """Methods that certificates do not hold for at all, or not where a model jumps: a sum has the name of the first."""
@@ -25,7 +26,10 @@ MISS = 0.05
 
 
 def combine(one: Explanation, sign: float, other: Explanation) -> Explanation:
-    """One + sign·other: group by group where both stand on the same draws, else the errors are added."""
+    """One + sign·other: group by group where both stand on the same draws, else the errors are added.
+
+    Those of switches are always added; the result has none where the two do not have the same ones.
+    """
     if not isinstance(other, Explanation):
         return NotImplemented
     _check_combinable(one, other)
@@ -75,6 +79,7 @@ def combine(one: Explanation, sign: float, other: Explanation) -> Explanation:
         missing=missing,
         not_numeric=(one.not_numeric | other.not_numeric) & ~combined[:, None],
         combined=combined,
+        switches=combine_switches(one.switches, sign, other.switches),
     )
 
 
@@ -116,6 +121,7 @@ def scale(one: Explanation, factor: Any) -> Explanation:
         output_name=f"{times:g}·{bracketed(one.output_name)}",
         row_outputs=tuple(f"{times:g}·{bracketed(name)}" for name in one.row_outputs),
         groups=one.groups and one.groups.times(times),
+        switches=scale_switches(one.switches, times),
     )
 
 

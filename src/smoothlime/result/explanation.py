@@ -23,6 +23,7 @@ from ..space.row_scales import RowScales
 from ..uncertainty.groups import Groups
 from ..uncertainty.jackknife import t_quantile
 from .gaps import patterns
+from .switches import Switches
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -122,6 +123,8 @@ class Explanation:
     """(r, d) cells that hold something else than numbers, such as text: NaN in `x`"""
     combined: Flags = None  # type: ignore[assignment]
     """(r,) rows that sums and differences were made of, of different ones: NaN in `x`"""
+    switches: Switches | None = None
+    """Effects of other levels of held categories; None where no background knows levels, or nobody asked"""
 
     def __post_init__(self) -> None:
         """Nothing is marked where nothing was said."""
@@ -323,6 +326,7 @@ class Explanation:
         for name in ("selected", "directions"):
             whole = getattr(self, name)
             parts[name] = None if whole is None else whole[kept]
+        parts["switches"] = None if self.switches is None else self.switches[kept]
         return dataclasses.replace(self, **parts, groups=self.groups and self.groups.rows(kept), row_outputs=outputs)
 
     def _position(self, row: Any) -> int:

@@ -26,10 +26,15 @@ def prepare(
     scale: Any = "linear",
     fixed: Any = (),
     output: str = "probability",
+    switches: Any = False,
+    one_hot: Any = None,
 ) -> Problem:
     """What is explained: the model, the rows and the neighbourhood, checked."""
     check_choice(output, "output", ("probability", "margin"))
-    return build_problem(model, X, sigma=sigma, background=background, scale=scale, fixed=fixed, output=output)
+    return build_problem(
+        model, X, sigma=sigma, background=background, scale=scale, fixed=fixed, output=output, switches=switches,
+        one_hot=one_hot,
+    )  # fmt: skip
 
 
 def resolve(

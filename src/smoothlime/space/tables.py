@@ -27,6 +27,8 @@ class Table:
     names: tuple[str, ...]
     dtypes: tuple[Any, ...]
     """Types of narwhals"""
+    added: int = 0
+    """Rows behind those of the caller, which hold other levels of categories: see `with_levels`"""
 
     def __len__(self) -> int:
         """Count of rows."""
@@ -84,6 +86,15 @@ class Table:
             found[:, j] = ~self.frame[:, int(j)].is_null().to_numpy()
         return found
 
+    def cells(self, j: int) -> list[Any]:
+        """What a column holds, as plain values; None for what is missing."""
+        column = self.frame[:, j]
+        pairs = zip(column.to_list(), column.is_null().to_list(), strict=True)
+        plain = (
+            None if is_missing else each.item() if isinstance(each, np.generic) else each for each, is_missing in pairs
+        )
+        return [None if isinstance(each, float) and each != each else each for each in plain]  # NaN
+
     def coded(self, numbers: Array, free: Indices) -> Array:
         """Rows (r, d) to perturb: numbers in the free columns, and in all others the position of the row."""
         rows = np.tile(np.arange(float(len(self)))[:, None], len(self.names))
@@ -95,11 +106,11 @@ class Table:
         import narwhals as nw
 
         held = np.delete(np.arange(len(self.names)), free)
-        rows = points[:, held[0]].astype(np.intp) if len(held) else np.zeros(len(points), dtype=np.intp)
+        rows, switched = self._coded_rows(points, held)
         if self.backend == "pandas":
-            return self._to_pandas(points, free, held, rows)
+            return self._to_pandas(points, free, held, rows, switched)
         names, backend = self.frame.columns, self.frame.implementation
-        moved = []
+        moved = [self.frame[:, j][codes] for j, codes in switched.items()]
         for j in free:
             cells = nw.new_series(names[j], np.ascontiguousarray(points[:, j]), nw.Float64(), backend=backend)
             if self.frame[:, int(j)].null_count():
@@ -108,14 +119,31 @@ class Table:
         frame = nw.maybe_reset_index(self.frame[rows]).with_columns(*moved).to_native()
         return _noted_as_floats(frame, [self.names[j] for j in free]) if self.backend == "pyarrow" else frame
 
-    def _to_pandas(self, points: Points, free: Indices, held: Indices, rows: Indices) -> Any:
+    def _coded_rows(self, points: Points, held: Indices) -> tuple[Indices, dict[int, Indices]]:
+        """The row whose cells each point has; by column, where some points have another level, the row of each cell."""
+        if not len(held):
+            return np.zeros(len(points), dtype=np.intp), {}
+        if not self.added or points[:, held].max(initial=0) < len(self) - self.added:
+            return points[:, held[0]].astype(np.intp), {}
+        codes = points[:, held].astype(np.intp)
+        rows = codes.min(axis=1)  # levels stand behind all rows
+        return rows, {int(j): codes[:, k] for k, j in enumerate(held) if (codes[:, k] != rows).any()}
+
+    def _to_pandas(
+        self, points: Points, free: Indices, held: Indices, rows: Indices, switched: dict[int, Indices]
+    ) -> Any:
         """The same without narwhals, which takes up to a hundred times as long where columns are many."""
         import pandas as pd
 
         native = self.frame.to_native()
         dtypes = list(native.dtypes)
-        moved: dict[int, Any] = {}
-        for j in map(int, free):
+        moved: dict[int, Any] = {j: native.iloc[:, j].array.take(codes) for j, codes in switched.items()}
+        if switched:
+            held = held[~np.isin(held, list(switched))]
+            free, given = np.concatenate([list(switched), free]), free
+        else:
+            given = free
+        for j in map(int, given):
             dtype = dtypes[j] if self.dtypes[j].is_float() else np.dtype(np.float64)
             is_own = isinstance(dtype, np.dtype)  # pandas has types of its own for floats with gaps
             moved[j] = points[:, j].astype(dtype) if is_own else pd.array(points[:, j], dtype=dtype)
