@@ -10,6 +10,7 @@ import numpy as np
 
 from .._core.validate import as_names, check_choice
 from ..errors import InvalidArgument, WrongType
+from .fitted import kinds_of
 from .function import FunctionModel
 from .inputs import Inputs, check_held
 from .labels import refuse_predict
@@ -46,9 +47,9 @@ def as_model(
     ----------
     obj
         A torch module or a program of `torch.export`, an estimator with `predict` or `predict_proba`, a Booster of
-        XGBoost or LightGBM, an ONNX model (an `InferenceSession`, a `ModelProto`, or the path of an `.onnx` file), a
-        function of points (n, d), or a Model already. Rows with more than two axes, such as images (r, 3, 224, 224),
-        reach torch modules and functions in their shape.
+        XGBoost or LightGBM, an ONNX model (an `InferenceSession`, a `ModelProto`, or the path of an `.onnx` file),
+        results of statsmodels, a function of points (n, d), or a Model already. Rows with more than two axes, such as
+        images (r, 3, 224, 224), reach torch modules and functions in their shape.
     output
         `None`: a torch module's outputs as they come, a classifier's probabilities. `"probability"` puts a
         softmax on a torch module's logits (a sigmoid where there is one). `"margin"` takes the
@@ -123,6 +124,10 @@ def as_model(
             msg = "output is for classifiers and torch modules; the outputs of an ONNX model are explained as they are"
             raise InvalidArgument(msg, argument="output")
         return from_onnx(obj, feature_names=names, outputs=called, output_key=output_key)
+    if kind == "statsmodels":
+        from .statsmodels import from_statsmodels
+
+        return from_statsmodels(obj, output=output, feature_names=names, outputs=called)
     if kind == "estimator":
         if called:
             msg = f"outputs is for functions and torch modules; a {name} names its own"
@@ -191,6 +196,8 @@ def _kind(obj: Any) -> str:
         return "model"
     if is_onnx(obj):
         return "onnx"
+    if any(name.startswith("statsmodels.") for name in kinds_of(obj)):
+        return "statsmodels"
     if hasattr(obj, "predict") or hasattr(obj, "predict_proba"):
         return "estimator"
     return "function" if callable(obj) else ""

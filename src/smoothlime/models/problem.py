@@ -165,6 +165,7 @@ def build_problem(
     neighbourhood = choose_neighbourhood(
         sigma, background if data is None else data, given, d, scale=scale, fixed=fixed
     )
+    neighbourhood = neighbourhood.holding([names[j] for j in getattr(adapted, "constants", ())], names)
     if table is not None:
         neighbourhood = neighbourhood.holding(table.not_numeric, names)
     for group in listed_groups(one_hot, names):
