@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ._core.forks import survives_fork
 from ._core.warn import warn
 from .errors import NotConverged
 from .estimators import Estimator
@@ -19,6 +20,7 @@ from .sampling.switches import add_switches
 from .space.neighbourhood import Neighbourhood
 
 
+@survives_fork
 def explain(
     model: Any,
     X: Any,
@@ -145,6 +147,7 @@ def explain(
     return explanation
 
 
+@survives_fork
 def explain_outputs(
     model: Any,
     X: Any,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from ._core.forks import survives_fork
 from ._core.progress import Progress
 from ._core.types import Array
 from ._core.validate import as_float_array, check_count
@@ -160,6 +161,7 @@ class SigmaPath:
         return curves(self, features, most=most, confidence=confidence, ax=ax)
 
 
+@survives_fork
 def sigma_path(
     model: Any,
     x: Any,

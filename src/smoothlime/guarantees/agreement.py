@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from .._core.forks import survives_fork
 from .._core.types import Array
 from .._core.validate import check_count, check_fraction, check_number
 from ..errors import InvalidArgument, NoGradients
@@ -77,6 +78,7 @@ class Agreement:
         )
 
 
+@survives_fork
 def agreement(
     model: Any,
     X: Any,

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from .._core.forks import survives_fork
 from .._core.types import Array
 from .._core.validate import check_count, check_fraction, check_number
 from ..errors import InvalidArgument
@@ -105,6 +106,7 @@ class Comparison:
         return "\n".join(told)
 
 
+@survives_fork
 def compare(
     old: Any,
     new: Any,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.forks import survives_fork
 from ..errors import InvalidArgument, WrongType
 from ..models.adapt import is_torch_module
 from ..models.torch_layers import check_ready
@@ -49,6 +50,7 @@ SOFTMAX = sqrt(2) / 4
 """Largest length of the gradient of one softmax probability with respect to the logits."""
 
 
+@survives_fork
 def gradient_bound(model: Any, *, output: str | None = None) -> float:
     """Bound on the length of the gradient of any single output, everywhere.
 

@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from .._core.forks import survives_fork
 from .._core.types import Array
 from .._core.validate import (
     as_float_array,
@@ -183,6 +184,7 @@ class Certificate:
         return found
 
 
+@survives_fork
 def certify(
     model: Any,
     X: Any,

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from .._core.forks import survives_fork
 from .._core.types import Array
 from .._core.validate import check_choice, check_count, check_number, check_range
 from ..errors import InvalidArgument
@@ -65,6 +66,7 @@ class Robustness:
         return "\n".join(lines)
 
 
+@survives_fork
 def robustness(
     model: Any,
     X: Any,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import ceil, inf, log
 from typing import Any
 
+from .._core.forks import survives_fork
 from .._core.validate import check_choice, check_count, check_fraction, check_number, check_range
 from ..errors import InvalidArgument
 from ..uncertainty import bounds
@@ -59,6 +60,7 @@ class Plan:
         return "\n".join(lines)
 
 
+@survives_fork
 def plan(
     method: str,
     *,
