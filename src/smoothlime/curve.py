@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from ._core.forks import survives_fork
 from ._core.progress import Progress
 from ._core.types import Array, Indices
 from ._core.validate import as_float_array, check_count, check_fraction, check_position, check_rows
@@ -91,6 +92,7 @@ class Curve:
         return f"<Curve of {self.output_name!r} along {self.feature!r}: {len(self.grid)} points, {rows}, {how}>"
 
 
+@survives_fork
 def curve(
     model: Any,
     x: Any,

@@ -119,7 +119,9 @@ def test_probabilities_are_known_as_such(make, known):
         lambda: sm.RLM(TABLE.y, ONES).fit(),
         lambda: sm.OLS(TABLE.y, ONES).fit_regularized(),
         lambda: sm.OLS(TABLE.y, ONES).fit()._results,
-        lambda: OrderedModel(TABLE.three.astype("category").cat.as_ordered(), TABLE[["a", "b"]]).fit(disp=0, method="bfgs"),
+        lambda: OrderedModel(TABLE.three.astype("category").cat.as_ordered(), TABLE[["a", "b"]]).fit(
+            disp=0, method="bfgs"
+        ),
         lambda: smf.quantreg("y ~ a + b", TABLE).fit(),
         lambda: smf.gee("y ~ a + b", "g", TABLE).fit(),
     ],
