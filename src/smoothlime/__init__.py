@@ -12,6 +12,7 @@ from ._core.version import __version__
 from .curve import Curve, curve
 from .estimators import CLime, Differences, Jumps, Lime, SmoothGrad, Stein
 from .explain import explain, explain_outputs
+from .explainer import Explainer
 from .guarantees import (
     Agreement,
     Certificate,
@@ -39,6 +40,7 @@ __all__ = [
     "Comparison",
     "Curve",
     "Differences",
+    "Explainer",
     "Explanation",
     "Jumps",
     "Lime",
