@@ -77,21 +77,29 @@ def test_intervals_hold(models, design, classes, sigma):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sigma", [0.3, 1.0])
-@pytest.mark.parametrize("is_full", [False, True])
-def test_intervals_hold_around_many_rows_and_where_steps_are_correlated(models, sigma, is_full):
+@pytest.mark.parametrize(
+    ("sigma", "is_full", "control"),
+    [
+        (0.3, False, "margin"),
+        (1.0, False, "margin"),
+        (0.3, False, "none"),
+        (0.3, True, "margin"),
+        (1.0, True, "margin"),
+    ],
+)
+def test_intervals_hold_around_many_rows_and_where_steps_are_correlated(models, sigma, is_full, control):
+    """Of slopes next to 0, too, which come of jumps that few draws meet, or none."""
     rows, repeats = np.random.default_rng(1).normal(size=(8, 8)), 100
     around = sl.Neighbourhood(sigma, covariance=0.6 * np.eye(8) + 0.4) if is_full else sl.Neighbourhood(sigma)
-    asked = {"sigma": around, "target": 1, "method": "jumps", "progress": False}
-    truth = sl.explain(models[8], rows, n_samples=2**15, seed=1, **asked).values
-    # where Σ is full no margin tells of jumps that no draw has met: of slopes next to 0 errors may be too small
-    size = np.linalg.norm(truth, axis=1, keepdims=True)
-    matters = np.abs(truth) > (1e-3 * size if is_full else 0)
+    asked = {"sigma": around, "target": 1, "method": sl.Jumps(control=control), "progress": False}
+    known = sl.explain(models[8], rows, n_samples=2**15, seed=1, **asked)
+    truth, unsure = known.values[:, None], 3 * known.standard_error[:, None]
     for n, least in ((1_024, 0.925), (256, 0.90)):
         e = sl.explain(models[8], np.repeat(rows, repeats, axis=0), n_samples=n, draws="independent", **asked)
         lower, upper = (each.reshape(8, repeats, 8) for each in e.interval())
-        covered = ((lower <= truth[:, None]) & (truth[:, None] <= upper)).mean(axis=1)
-        by_row = np.array([covered[row][matters[row]].mean() for row in range(8)])
+        covered = ((lower - unsure <= truth) & (truth <= upper + unsure)).mean(axis=1)
+        by_row = covered.mean(axis=1)
+        assert covered.min() >= 0.80  # of each slope by itself, in so few repeats
         assert by_row.mean() >= least
         assert by_row.min() >= 0.90 - 3 * np.sqrt(0.05 * 0.95 / repeats / 8)
 

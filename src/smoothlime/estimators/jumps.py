@@ -22,6 +22,10 @@ ROUNDING = 1e-13
 SUMS = 5
 """Kinds of sums that are kept of each group and feature."""
 
+UNSEEN = 3.0
+"""Draws that jump as they do further out, and may yet come: with 95% chance those that n have not met are a share below
+3/n."""
+
 TOLD = 2.0
 """Standard errors by which the control may be off its known mean, and nothing is taken for unseen."""
 
@@ -30,11 +34,12 @@ class _State:
     def __init__(self, rows: int, groups: int, d: int) -> None:
         self.values = ValueSums(rows, groups)
         self.sums = np.zeros((SUMS, rows, groups, d))  # of J, J², h, J·h and h², J the jumps and h their control
+        self.far = np.zeros((rows, d))  # J further out, where no control says what draws have not met
 
     def keep(self, rows: Indices) -> None:
         """Forget all other rows."""
         self.values.keep(rows)
-        self.sums = self.sums[:, rows]
+        self.sums, self.far = self.sums[:, rows], self.far[rows]
 
     def merge(self) -> None:
         """Make one group of each two."""
@@ -108,6 +113,8 @@ class Jumps(Estimator):
         terms = [(found.slopes,), (found.slopes, found.slopes)]
         if found.controls is not None:
             terms += [(found.controls,), (found.slopes, found.controls), (found.controls, found.controls)]
+        if found.far is not None:
+            state.far[rows] = found.far
         for sums, factors in zip(state.sums, terms, strict=False):
             sums[rows, groups] += _sum_over_draws(*factors)
 
@@ -119,9 +126,10 @@ class Jumps(Estimator):
         by_group = (first - _coefficients(sums, sizes, std)[..., None] * control) / sizes[:, None]
         whole = _coefficient(sums.sum(axis=2), n, std)[:, None]
         variance = state.values.variance(sizes)
+        told = by_group + _told(control / sizes[:, None], whole, sizes)
         return Estimate(
             values=(by_group * sizes[:, None]).sum(axis=1) / n,
-            pseudo=by_group + _unseen(control / sizes[:, None], whole, sizes),
+            pseudo=told + _at_least(UNSEEN * state.far / n, told, sizes),
             resolution=_scatter(sums.sum(axis=2), whole, n) / n,
             smoothed=state.values.mean(sizes),
             variance=variance,
@@ -161,14 +169,25 @@ def _scatter(sums: Array, coefficient: Array, n: float) -> Array:
     return np.sqrt(np.where(variance > ROUNDING * squares / n, variance, 0.0))
 
 
-def _unseen(control: Array, coefficient: Array, sizes: Array) -> Array:
-    """What is added to groups (r, g, d), by turns more and less, so that errors hold what no draw has shown.
+def _told(control: Array, coefficient: Array, sizes: Array) -> Array:
+    """What is added to groups (r, g, d) so that errors hold what the control tells that no draw has shown.
 
     The mean of the control is known to be 0. Where that of all draws lies further off than its groups can tell, they
     have not met something rare. Of the outputs the coefficient takes most of it off; as much again may be left.
     """
     mean = mean_of_groups(control, sizes)
     beyond = np.maximum(np.abs(mean) - TOLD * standard_error(control, sizes), 0.0)
+    return _by_turns(coefficient * np.copysign(beyond, mean), sizes)
+
+
+def _at_least(least: Array, groups: Array, sizes: Array) -> Array:
+    """What is added to groups (r, g, d) so that no standard error is less than |`least`| (r, d)."""
+    missing = np.sqrt(np.maximum(least**2 - standard_error(groups, sizes) ** 2, 0.0))
+    return _by_turns(np.copysign(missing, least), sizes)
+
+
+def _by_turns(error: Array, sizes: Array) -> Array:
+    """Standard errors (r, d) for groups (r, g, d) to have besides their own: by turns more and less."""
     turns = np.where(np.arange(len(sizes)) % 2, -1.0, 1.0)
     turns -= (turns * sizes).sum() / sizes.sum()
-    return np.asarray(np.sqrt(len(sizes)) * turns[:, None] * (coefficient * np.copysign(beyond, mean))[:, None])
+    return np.asarray(np.sqrt(len(sizes)) * turns[:, None] * error[:, None])

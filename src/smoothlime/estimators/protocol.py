@@ -142,6 +142,8 @@ class AxisJumps:
     """(r, g, b, d) those of a margin, less their known mean; None where nobody asks for them, or knows it"""
     bounds: JumpBounds | None = None
     """Of both, where the method vouches for its error"""
+    far: Array | None = None
+    """(r, d) root mean squares of jumps further out, with their sign, where no control tells what draws have not met"""
 
 
 class ModelAtDraws(Protocol):

@@ -92,7 +92,7 @@ class RowsAtDraws:
         values, found = self._trees.at(self._rows, self._steps)
         shape = -1, *self.draws.z.shape[1:3]
         controls = None if found.controls is None else found.controls.reshape(*shape, self._plan.d)
-        jumps = AxisJumps(found.slopes.reshape(*shape, self._plan.d), controls, found.bounds)
+        jumps = AxisJumps(found.slopes.reshape(*shape, self._plan.d), controls, found.bounds, found.far)
         return Batch(self.draws, values.reshape(shape), samples=jumps)
 
     def values_at(self, points: Points) -> Array:

@@ -17,6 +17,12 @@ from ..uncertainty.bounds import JumpBounds
 from .exact_route import AGREES, ROUNDED, compare, place, probes
 from .tree_bounds import bound_jumps, check_bounded, is_bounded
 
+FAR, STRETCH = 64, 2.5
+"""Draws that tell how far trees jump where draws come rarely, and how many times as long as others they are."""
+
+BLOCK = 64
+"""Rows around which they are made at once."""
+
 SAME = 1e-9
 """Share of a jump's size that rounding of its known mean may come to: below that there is nothing to compare."""
 
@@ -33,6 +39,8 @@ class TreeTarget:
     """(r, t, f) known mean of the control; None where there is none"""
     bounds: JumpBounds | None
     """Of rows × targets (r, t, ...); None where nobody vouches for errors"""
+    far: Array | None = None
+    """(r, t, f) size of jumps further out, with their sign; None where the control tells what draws have not met"""
 
     def of_features(self, problem: Problem, kept: Indices) -> TreeTarget:
         """The same around rows at which only some of the features are perturbed; bounds for all of them hold, too."""
@@ -48,11 +56,26 @@ class TreeTarget:
         )
         bounds = None if self.bounds is None else _of_rows(self.bounds, rows)
         if self.slopes is None:
-            return found.outputs, AxisJumps(found.slopes, None, bounds)
+            far = None if self.far is None else self.far[rows].reshape(-1, self.far.shape[2])
+            return found.outputs, AxisJumps(found.slopes, None, bounds, far)
         known = self.slopes[rows][:, :, None]
         away = found.of_margin - known
         away[np.abs(away) <= SAME * np.abs(known)] = 0.0
         return found.outputs, AxisJumps(found.slopes, away, bounds)
+
+    def far_jumps(self) -> Array:
+        """Root mean squares of jumps (r, t, f) at some draws that are STRETCH times as long, the same for all rows.
+
+        With the sign of their mean, so that what is added to errors for it turns round with the target.
+        """
+        factor, x = self.problem.factor, self.problem.x
+        z = np.random.default_rng(0).standard_normal((1, FAR, len(factor.free)))
+        steps, sizes = factor.steps(STRETCH * z), []
+        for start in range(0, len(x), BLOCK):
+            part = slice(start, start + BLOCK)
+            found = self.trees.jumps(x[part], steps, factor, self.weights[part], self.margins[part])
+            sizes.append(np.copysign(np.sqrt((found.slopes**2).mean(axis=2)), found.slopes.mean(axis=2)))
+        return np.concatenate(sizes)
 
 
 def _of_rows(bounds: JumpBounds, rows: Indices) -> JumpBounds:
@@ -83,7 +106,9 @@ class KnownTrees:
             slopes = self.trees.margin_slopes(x, factor, margins)
         if method.assumes:
             bounds = bound_jumps(self.trees, x, factor, target.weights, margins, slopes, SAME)
-        return TreeTarget(self.problem, self.trees, target.weights, margins, slopes, bounds)
+        found = TreeTarget(self.problem, self.trees, target.weights, margins, slopes, bounds)
+        is_told = method.assumes or slopes is not None
+        return found if is_told else dataclasses.replace(found, far=found.far_jumps())
 
 
 def settle_trees(
