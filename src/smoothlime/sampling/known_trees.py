@@ -46,7 +46,8 @@ class TreeTarget:
         """The same around rows at which only some of the features are perturbed; bounds for all of them hold, too."""
         slopes = None if self.slopes is None else self.slopes[..., kept]
         bounds = self.bounds and self.bounds.of_features(kept)
-        return dataclasses.replace(self, problem=problem, slopes=slopes, bounds=bounds)
+        far = None if self.far is None else self.far[..., kept]
+        return dataclasses.replace(self, problem=problem, slopes=slopes, bounds=bounds, far=far)
 
     def at(self, rows: Indices, steps: Points) -> tuple[Array, AxisJumps]:
         """Outputs (r, t, n), and jumps (r, t, n, f), of some rows at steps (1 or r, n, f) from them."""
