@@ -21,6 +21,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 line = lambda a: 3 * a[:, 0] - a[:, 1]
 wave = lambda a: np.sin(20 * a[:, 0]) + 0 * a[:, 1]
+with_gaps = lambda a: np.nan_to_num(a) @ [3.0, -1.0]
 
 table = pd.DataFrame({"age": [20.0, 40.0, 60.0, 30.0], "debt": [1.0, 5.0, 2.0, 9.0], "city": ["a", "b", "a", "b"]})
 prepare = ColumnTransformer([("n", StandardScaler(), ["age", "debt"]), ("w", OneHotEncoder(), ["city"])])
@@ -691,3 +692,27 @@ def test_more_features_than_predictions_alone_can_tell_apart_are_no_traceback(fo
     done = explain(folder, "line", "--method", "clime")
     assert done.exit_code == 2
     assert "the sums of clime over 2 features do not fit in memory: Unable to allocate 95.4 GiB. Hold" in done.output
+
+
+def test_empty_cells_are_gaps(folder):
+    (folder / "gaps.csv").write_text("age,debt\n1,2\n3,\nNA,8\n4,1\n")
+    out = folder / "explained.json"
+    done = explain(folder, "with_gaps", "-o", str(out), "--n-samples", "64", table="gaps.csv")
+    assert done.exit_code == 0, done.output
+    assert done.output.endswith("; 2 with gaps, where what is missing has no slope\n")
+    e = sl.load(out)
+    np.testing.assert_allclose(e.values, [[3, -1], [3, np.nan], [np.nan, -1], [3, -1]], atol=1e-9)
+    printed = explain(folder, "with_gaps", "--n-samples", "64", table="gaps.csv").output
+    assert "(missing: debt)" in printed
+    assert "(missing: age)" in printed
+
+
+def test_gaps_that_a_model_does_not_take_are_named(folder):
+    (folder / "gaps.csv").write_text("age,debt\n1,2\n3,\n")
+    done = explain(folder, "line", table="gaps.csv")
+    assert done.exit_code == 2
+    assert "Row 1 has gaps in 'debt'. If the model takes no missing values, impute them" in done.output
+    (folder / "empty.csv").write_text("age,debt\n1,2\n,\n3,1\n")
+    done = explain(folder, "with_gaps", table="empty.csv")
+    assert done.exit_code == 2
+    assert "row 1 of TABLE has no value in any" in done.output or "row 1 of X has no value in any" in done.output

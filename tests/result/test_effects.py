@@ -218,3 +218,32 @@ def test_what_rows_differ_by_is_told_apart_from_noise(draws, spread):
     # errors of independent draws scatter like rows do: some is left of them where the rows do not differ at all
     slack = 0.3 * 0.25**2 / 30 if draws == "independent" else 1e-12
     assert abs(np.mean(found) - spread**2 / 30) < slack + 0.25 * spread**2 / 30
+
+
+class TestGaps:
+    """Rows that miss a feature do not count for it, and rows with other gaps stand on draws of their own."""
+
+    ROWS = np.array([[0.5, 1.0, 0.2], [0.4, np.nan, 0.7], [np.nan, 0.25, -0.3], [0.1, 0.3, 0.2], [0.6, np.nan, 0.1]])
+
+    def test_means_are_over_the_rows_that_have_it(self):
+        e = sl.explain(lambda a: np.tanh(np.nan_to_num(a)).sum(axis=1), self.ROWS, sigma=0.5, n_samples=512)
+        found = e.effects()
+        np.testing.assert_allclose(found.values, np.nanmean(e.values, axis=0))
+        assert found.count.tolist() == [4, 3, 5]
+
+    @pytest.mark.slow
+    def test_errors_hold(self):
+        smooth = sl.from_functions(
+            values=lambda a: np.sin(np.nan_to_num(a).sum(axis=1)),
+            gradients=lambda a: np.cos(np.nan_to_num(a).sum(axis=1))[:, None, None] * np.ones((1, 1, 3)),
+        )
+        gaps = np.isnan(self.ROWS)
+        width = np.exp(-0.5 * (~gaps).sum(axis=1) * 0.25)
+        truth = np.where(gaps, np.nan, (np.cos(np.nan_to_num(self.ROWS).sum(axis=1)) * width)[:, None])
+        truth = np.nanmean(truth, axis=0)
+        holds = 0
+        for seed in range(400):
+            e = sl.explain(smooth, self.ROWS, sigma=0.5, method="clime", design="iid", n_samples=256, seed=seed)
+            lower, upper = e.effects().interval(0.95)
+            holds += ((lower <= truth) & (truth <= upper)).mean() / 400
+        assert holds >= 0.925

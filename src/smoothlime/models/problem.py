@@ -38,6 +38,10 @@ BLIND = 2.0
 by all of it."""
 
 
+ASKED_AGAIN = 1_024
+"""Rows of a call that finds out whether gaps are what a model minds."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
     """What is explained, as everything after it takes it."""
@@ -116,14 +120,14 @@ def telling_of_gaps(problem: Problem) -> Iterator[None]:
 
 
 def _about_gaps(problem: Problem) -> str:
-    """Which features a row misses, if the model answers at the rows that miss none; else nothing."""
-    missing = problem.missing
+    """Which features a row misses, fixed ones too, if the model answers at the rows that miss none; else nothing."""
+    missing = np.isnan(problem.x) & ~problem.not_numeric
     gaps, whole = np.flatnonzero(missing.any(axis=1)), np.flatnonzero(~missing.any(axis=1))
     if not len(gaps):
         return ""
     if len(whole):
         try:
-            Evaluation(problem.model, len(whole)).values(problem.rows[whole], row_name)
+            Evaluation(problem.model, ASKED_AGAIN).values(problem.rows[whole], row_name)
         except ModelError:
             return ""  # gaps are not what it minds
     names = [repr(problem.feature_names[j]) for j in np.flatnonzero(missing[gaps[0]])]
