@@ -266,19 +266,20 @@ def onnx_file():
 
 
 SINGLE = POINTS.astype(np.float32)
+RUNTIME = {"dtype": np.float32, "shapes": ANY}
 ONNX = [
-    Case("ONNX file, `ModelProto` or `InferenceSession`", "file", onnx_file, by_runtime, SINGLE, dtype=np.float32,
+    Case("ONNX file, `ModelProto` or `InferenceSession`", "file", onnx_file, by_runtime, SINGLE, **RUNTIME,
          state=Path.read_bytes),
     Case("ONNX file, `ModelProto` or `InferenceSession`", "session", lambda: onnx_session(onnx_graphs.network()),
-         by_runtime, SINGLE, dtype=np.float32, state=lambda session: None, spawns=False),
+         by_runtime, SINGLE, **RUNTIME, state=lambda session: None, spawns=False),
     Case("ONNX file, `ModelProto` or `InferenceSession`", "one by one", lambda: onnx_graphs.network(batch=1),
-         lambda model, a: np.concatenate([by_runtime(model, row[None]) for row in a]), SINGLE, dtype=np.float32),
+         lambda model, a: np.concatenate([by_runtime(model, row[None]) for row in a]), SINGLE, **RUNTIME),
     Case("ONNX file, `ModelProto` or `InferenceSession`", "probabilities as dicts",
-         lambda: onnx_graphs.classifier(zipmap=True), by_dicts, SINGLE, dtype=np.float32,
+         lambda: onnx_graphs.classifier(zipmap=True), by_dicts, SINGLE, **RUNTIME,
          outputs=("blue", "green", "red")),
     Case("ONNX file, `ModelProto` or `InferenceSession`", "columns",
          lambda: onnx_graphs.of_columns("float", "string", "float"), by_runtime,
-         pd.DataFrame({"a": SINGLE[:, 0], "b": list("xyz") * 4, "c": SINGLE[:, 1]}), dtype=np.float32,
+         pd.DataFrame({"a": SINGLE[:, 0], "b": list("xyz") * 4, "c": SINGLE[:, 1]}), **RUNTIME,
          feature_names=("a", "b", "c")),
 ]  # fmt: skip
 ADDRESS = [

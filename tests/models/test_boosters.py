@@ -82,7 +82,8 @@ def test_gaps_are_part_of_the_model():
     rows[0, 0] = np.nan
     e = sl.explain(booster, rows)
     np.testing.assert_allclose(e.prediction, own(booster, rows), rtol=1e-6)
-    assert e.values[0, 0] == 0
+    assert np.isnan(e.values[0, 0])  # what a row misses is held there
+    assert np.isfinite(e.values[1:]).all()
 
 
 def test_names_are_those_it_was_trained_with():
@@ -182,6 +183,16 @@ def test_the_base_class_of_catboost_gives_what_it_predicts():
     e = sl.explain(model, POINTS)
     assert e.is_exact
     np.testing.assert_allclose(e.prediction, model.predict(POINTS))
+
+
+def test_outputs_may_be_named_where_the_library_has_no_names():
+    model = sl.as_model(train(THREE, objective="multi:softprob", num_class=3), outputs=["low", "mid", "top"])
+    e = sl.explain(model, POINTS, target="top")
+    assert (e.output_name, e.method) == ("top", "jumps")
+    np.testing.assert_array_equal(e.values, sl.explain(model.estimator, POINTS, target=2).values)
+    classifier = xgboost.XGBClassifier(n_estimators=2, n_jobs=1).fit(X, TWO)
+    with pytest.raises(InvalidArgument, match=r"outputs is for models that do not name theirs; the XGBClassifier has"):
+        sl.as_model(classifier, outputs=["no", "yes"])
 
 
 def test_the_predict_of_a_booster_names_the_booster():

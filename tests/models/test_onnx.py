@@ -123,8 +123,9 @@ def test_points_are_given_the_shape_that_the_file_fixes():
         [("Tanh", ["x"], ["t"], {}), ("ReduceSum", ["t", "axes"], ["y"], {"keepdims": 0})],
         [("x", "float", [None, 2, 1, 2])], [("y", "float", [None])], {"axes": np.array([1, 2, 3])},
     )  # fmt: skip
-    e = sl.explain(model, X, n_samples=64)
-    np.testing.assert_allclose(e.prediction, np.tanh(X).sum(axis=1), rtol=1e-5)
+    for rows in (X, X.reshape(6, 2, 1, 2)):
+        e = sl.explain(model, rows, n_samples=64)
+        np.testing.assert_allclose(e.prediction, np.tanh(X).sum(axis=1), rtol=1e-5)
 
 
 class TestRefused:
@@ -145,6 +146,13 @@ class TestRefused:
         )  # fmt: skip
         with pytest.raises(InvalidArgument, match=r"several outputs, 'y', 'z'; say which.*output_key"):
             sl.as_model(model)
+        for key in ("z", 1):
+            e = sl.explain(sl.as_model(model, output_key=key), X, target=2, n_samples=64)
+            np.testing.assert_allclose(e.prediction, np.exp(X[:, 2]), rtol=1e-5)
+
+    def test_an_output_that_is_not_there(self):
+        with pytest.raises(InvalidArgument, match=r"output_key 'z' is no output of the ONNX model; it has 'y'"):
+            sl.as_model(graphs.network(), output_key="z")
 
     def test_labels_alone(self):
         nodes = [("ArgMax", ["x"], ["label"], {"axis": 1, "keepdims": 0})]
@@ -158,11 +166,14 @@ class TestRefused:
         with pytest.raises(WrongType, match=r"takes nothing that could move \(x: int64 \(n, 4\)\)"):
             sl.as_model(model)
 
-    def test_sizes_that_are_open(self):
+    def test_flat_rows_where_sizes_are_open(self):
         nodes = [("Flatten", ["x"], ["y"], {})]
-        model = graphs.whole(nodes, [("x", "float", [None, 3, None, None])], [("y", "float", [None, None])])
-        with pytest.raises(WrongType, match=r"x: float \(n, 3, n, n\).*sizes are open"):
-            sl.as_model(model)
+        model = graphs.whole(nodes, [("x", "float", [None, 1, None, None])], [("y", "float", [None, None])])
+        with pytest.raises(InvalidArgument, match=r"of shape \(n, 1, n, n\).*rows of 4 numbers: give X in that shape"):
+            sl.explain(model, X, target=0)
+        e = sl.explain(model, X.reshape(6, 1, 2, 2), target=3, n_samples=64)
+        assert e.input_shape == (1, 2, 2)
+        np.testing.assert_allclose(e.values, np.tile([0, 0, 0, 1], (6, 1)), atol=1e-5)
 
     @pytest.mark.parametrize("width", [3, 5])
     def test_a_column_too_few_or_too_many(self, width):

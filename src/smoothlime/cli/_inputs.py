@@ -135,10 +135,12 @@ def check_file(path: str | None, endings: tuple[str, ...], option: str, *, read:
 
 
 def load_model(spec: str, path: str | None) -> Any:
-    """The object that `module:attribute` names; `path` is a folder to look in first."""
+    """The object that `module:attribute` names, or the path of an ONNX file; `path` is a folder to look in first."""
+    if spec.lower().endswith(".onnx"):
+        return spec
     module_name, separator, attribute = spec.partition(":")
     if not (separator and module_name and attribute):
-        msg = f"MODEL must be module:attribute, such as mypackage.models:classifier; got {spec!r}"
+        msg = f"MODEL must be module:attribute, such as mypackage.models:classifier, or an .onnx file; got {spec!r}"
         raise InvalidArgument(msg)
     if module_name.endswith(".py") or "/" in module_name:
         msg = (

@@ -43,7 +43,7 @@ def command(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Compare what the models OLD and NEW, given as module:attribute, say around the rows of TABLE.
+    """Compare what the models OLD and NEW, given as module:attribute or as .onnx files, say around the rows of TABLE.
 
     TABLE is a CSV file with a header, or a Parquet file.
     """

@@ -62,7 +62,7 @@ def command(
     confidence: float,
     seed: int,
 ) -> None:
-    """Explain MODEL, given as module:attribute, around the rows of TABLE.
+    """Explain MODEL, given as module:attribute or as an .onnx file, around the rows of TABLE.
 
     TABLE is a CSV file with a header, or a Parquet file. Columns that hold no numbers are held fixed.
     """

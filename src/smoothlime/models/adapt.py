@@ -55,7 +55,7 @@ def as_model(
         softmax on a torch module's logits (a sigmoid where there is one). `"margin"` takes the
         `decision_function` of a classifier or an outlier detector, or the raw score of a boosted model.
     outputs
-        Names of the outputs of a function or a torch module; classifiers bring theirs.
+        Names of the outputs, unless the model brings them: classifiers do, Boosters and functions do not.
     takes
         What a function is called with when rows come as a data frame: an array (n, d) as long as all columns are
         numbers, or with `"table"` always a frame of the same columns and types. Estimators that were fitted on a
@@ -129,12 +129,9 @@ def as_model(
 
         return from_statsmodels(obj, output=output, feature_names=names, outputs=called)
     if kind == "estimator":
-        if called:
-            msg = f"outputs is for functions and torch modules; a {name} names its own"
-            raise InvalidArgument(msg)
         from .estimator import from_estimator
 
-        return from_estimator(obj, output=output or "probability", feature_names=names)
+        return from_estimator(obj, output=output or "probability", feature_names=names, outputs=called)
     if kind == "function":
         refuse_predict(obj)
         refuse_text_model(obj)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -76,10 +77,13 @@ class EstimatorModel:
     given_names: tuple[str, ...] | None
     switch: Mapping[str, Any] | None = field(default=None, hash=False)
     """What makes `predict` return raw scores or probabilities, where the library has that instead of a method"""
+    given_outputs: tuple[str, ...] = ()
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Names of the classes, of two classes the second for their one score; none for what is just predicted."""
+        """Names of the classes, of two the second for their one score; else those that were given."""
+        if self.given_outputs:
+            return self.given_outputs
         if self.ask == "predict" and self.switch is None:
             return ()
         labels = _labels(self.estimator)
@@ -123,14 +127,24 @@ class EstimatorModel:
             return as_columns(getattr(self.estimator, self.ask)(asked, **(self.switch or {})), len(points))
 
 
-def from_estimator(estimator: Any, *, output: str, feature_names: tuple[str, ...] | None) -> EstimatorModel:
+def from_estimator(
+    estimator: Any, *, output: str, feature_names: tuple[str, ...] | None, outputs: tuple[str, ...] = ()
+) -> EstimatorModel:
     """Adapter for a fitted estimator: classifiers by probability or margin, all else by what it predicts or its score.
 
     The margin is the `decision_function`, or else the raw score that boosting libraries add up.
     """
+    found = _asked(estimator, output, feature_names)
+    if outputs and found.outputs:
+        msg = f"outputs is for models that do not name theirs; the {type(estimator).__name__} has {found.outputs}"
+        raise InvalidArgument(msg, argument="outputs")
+    return dataclasses.replace(found, given_outputs=outputs) if outputs else found
+
+
+def _asked(estimator: Any, output: str, names: tuple[str, ...] | None) -> EstimatorModel:
     if is_booster_of_xgboost(estimator):
         check_trained(estimator)
-    names, classes = feature_names, _classes(estimator)
+    classes = _classes(estimator)
     labels: tuple[str, ...] = ()
     is_classifier = getattr(estimator, "_estimator_type", None) == "classifier" or classes is not None
     if not is_classifier and not offers(estimator, "predict_proba"):

@@ -118,8 +118,7 @@ class OnnxModel:
         """What one input is given."""
         one = self.inputs[at]
         if not self.has_columns:
-            sizes = one.shape[1:] if len(one.shape) > 2 else (-1,)
-            return np.ascontiguousarray(points, dtype=KINDS[one.kind]).reshape(len(points), *sizes)
+            return _shaped(np.ascontiguousarray(points, dtype=KINDS[one.kind]), one)
         column = np.asarray(points[one.name] if hasattr(points, "columns") else points[:, at])
         if one.kind in WHOLE and column.dtype.kind == "f" and not (column == np.rint(column)).all():
             msg = (
@@ -204,13 +203,21 @@ def _inputs(session: Any) -> tuple[Input, ...]:
             " Explain it from where its embeddings are, as a model of those"
         )
         raise WrongType(msg)
-    if is_table and len(inputs[0].shape) > 2 and not all(isinstance(size, int) for size in inputs[0].shape[1:]):
-        msg = (
-            f"the ONNX model takes {listed}, and its sizes are open; export it with fixed ones (all but the first), or"
-            " give a function of points (n, d) that shapes them"
-        )
-        raise WrongType(msg)
     return inputs
+
+
+def _shaped(points: Any, one: Input) -> Any:
+    """Points (n, d) as an input takes them, by the sizes of the file; those that have a shape keep it."""
+    sizes = one.shape[1:]
+    if len(sizes) < 2 or points.ndim > 2:
+        return points
+    if not all(isinstance(size, int) for size in sizes):
+        msg = (
+            f"the ONNX model takes points of shape {_sizes(one.shape)}, with sizes that may be any, and X has rows of"
+            f" {points.shape[1]} numbers: give X in that shape"
+        )
+        raise InvalidArgument(msg, argument="X")
+    return points.reshape(len(points), *sizes)
 
 
 def _sizes(shape: Sequence[Any]) -> str:
