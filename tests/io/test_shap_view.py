@@ -173,6 +173,45 @@ class TestContributions:
         assert np.isnan((e[0] - e[1]).to_shap().data).all()
 
 
+class TestScales:
+    def test_contributions_count_in_logarithms(self):
+        """Of log a + 2 log b: log(a / a₀) and 2 log(b / b₀), from the model at the reference."""
+        x, at = np.exp(X), np.array([1.0, 0.5, 2.0])
+
+        def f(a):
+            return np.log(a[:, 0]) + 2 * np.log(a[:, 1]) + 3 * a[:, 2]
+
+        e = sl.explain(f, x, sigma=0.1, scale={0: "log", 1: "log"}, method="clime", n_samples=256)
+        s = e.to_shap("contributions", reference=at)
+        np.testing.assert_allclose(
+            s.values, np.column_stack([np.log(x / at)[:, :2], x[:, 2] - at[2]]) * [1, 2, 3], atol=1e-6
+        )
+        np.testing.assert_allclose(s.base_values, f(at[None])[0], atol=1e-6)
+
+    def test_contributions_count_in_ranks(self):
+        """Of a model that is linear in the ranks: the same for every row, but for its own rank."""
+        data = np.exp(np.random.default_rng(3).normal(size=(200, 2)))
+        around = sl.Neighbourhood.from_data(data, 0.1, scale="ranks")
+        scores = around.row_scales(data).scores
+
+        def f(a):
+            return scores(a) @ np.array([1.0, -2.0])
+
+        middle = data[np.abs(scores(data)).max(axis=1) < 1.0]
+        e = sl.explain(f, middle[:5], sigma=around, method="clime", n_samples=1_024)
+        s = e.to_shap("contributions", reference=middle[7])
+        expected = (scores(middle[:5]) - scores(middle[7:8])) * [1, -2]
+        reach = 6 * s.error_std + 0.02 * np.abs(expected)
+        assert (np.abs(s.values - expected) < reach + 1e-6).all()
+
+    def test_a_reference_that_the_scale_does_not_have(self):
+        e = sl.explain(lambda a: np.log(a[:, 0]), np.exp(X), sigma=0.1, scale={0: "log"}, n_samples=256)
+        with pytest.raises(
+            errors.InvalidArgument, match="reference does not go with the scales of the rows: scale='log' is"
+        ):
+            e.to_shap("contributions", reference=[-1.0, 0.0, 0.0])
+
+
 class TestPlots:
     @pytest.mark.parametrize("kind", ["slopes", "contributions"])
     def test_bars_of_one_row_have_the_right_lengths(self, shap, figure, sigma, kind):
@@ -222,6 +261,20 @@ class TestPlots:
         np.testing.assert_allclose(sorted(steps), sorted(s.values[rows - 1]), atol=0.006)  # shown with two digits
         labels = " ".join(label.get_text() for label in axes.get_yticklabels())
         assert all(name in labels for name in NAMES)
+
+    def test_waterfalls_draw_the_intervals(self, shap, figure, sigma):
+        """At the end of each arrow, from where the lower bound would take it to where the upper one would."""
+        s = explain(sigma=sigma, n_samples=64).to_shap("contributions", reference=REFERENCE)[2]
+        figure()
+        axes = shap.plots.waterfall(s, show=False)
+        drawn = [each for part in axes.figure.axes for each in part.collections if hasattr(each, "get_segments")]
+        lines = [each.get_segments()[0] for each in drawn]
+        found = sorted((float(line[0][0]), float(line[1][0])) for line in lines)
+        order = np.argsort(-np.abs(s.values))
+        start = float(s.base_values) + s.values.sum() - np.cumsum(s.values[order])
+        expected = sorted(zip(start + s.lower_bounds[order], start + s.upper_bounds[order], strict=True))
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+        assert max(high - low for low, high in found) > 0.01
 
     def test_text_columns_do_not_stop_the_plots(self, shap, figure):
         """A column that was text is fixed, and its x is NaN throughout."""

@@ -41,7 +41,7 @@ def _std(e: Explanation) -> Array:
 
 
 def _steps(e: Explanation, reference: Any) -> Array:
-    """x − reference (r, d), of the perturbed features; of no meaning elsewhere."""
+    """x − reference (r, d), of the perturbed features, on their scales; of no meaning elsewhere."""
     if reference is None:
         msg = (
             "kind='contributions' needs a reference to measure from: one number per feature, a table of one row,"
@@ -57,7 +57,17 @@ def _steps(e: Explanation, reference: Any) -> Array:
     if bad:
         msg = f"reference must be finite; got {at[bad[0]]} for {e.feature_names[bad[0]]!r}"
         raise InvalidArgument(msg)
-    return e.x - at
+    try:
+        return _in_scores(e, e.x) - _in_scores(e, at[None])
+    except InvalidArgument as err:  # the rows are what they were when they were explained
+        msg = f"reference does not go with the scales of the rows: {err}"
+        raise InvalidArgument(msg, argument="reference") from err
+
+
+def _in_scores(e: Explanation, x: Array) -> Array:
+    """Rows (n, d) in what slopes are per unit of: logarithms or ranks of features on such scales."""
+    scales = e.neighbourhood.row_scales(x, e.feature_names)
+    return x if scales is None else scales.scores(x)
 
 
 def _at_row(e: Explanation) -> Array:

@@ -452,12 +452,13 @@ class Explanation:
         save(self, path)
 
     def to_shap(self, kind: Literal["slopes", "contributions"] = "slopes", *, reference: Any = None) -> Any:
-        """`shap.Explanation` for shap's plots, with `error_std` and 95% bounds, which shap itself does not draw.
+        """`shap.Explanation` for shap's plots, with `error_std` and 95% bounds, which its waterfall draws.
 
         `"slopes"`: standardised slopes, for `shap.plots.bar` and `beeswarm`. They do not add up to anything, so a
         waterfall of them means nothing. `"contributions"`: slope·(x − reference), which the local linear model adds
         up from its value at the reference, `base_values`, to F(x) (f(x) where the method does not see F): for
-        `shap.plots.waterfall`. They describe the model only as far as it is linear between x and the reference.
+        `shap.plots.waterfall`, whose label E[f(X)] stands at that base here. They describe the model only as far as it
+        is linear between x and the reference. Of features on scales, x and the reference count in logarithms or ranks.
         Features that were held fixed have 0, and so have those that a row misses.
 
         Parameters
