@@ -302,10 +302,11 @@ def test_a_row_around_which_nothing_moves_has_no_slope(fitted):
     assert e.converged.all()
 
 
-def test_one_feature_needs_no_draws_at_all():
+@pytest.mark.parametrize("control", ["margin", "none"])
+def test_one_feature_needs_no_draws_at_all(control):
     X = np.random.default_rng(0).normal(size=(300, 1))
     model = xgboost.XGBClassifier(**QUICK).fit(X, X[:, 0] > 0.3)
-    e = sl.explain(model, X[:2], sigma=0.5, target=1, n_samples=256)
+    e = sl.explain(model, X[:2], sigma=0.5, target=1, n_samples=256, method=sl.Jumps(control=control))
     asked = {"method": "clime", "n_samples": 60_000, "design": "iid"}
     reference = sl.explain(model, X[:2], sigma=0.5, target=1, **asked)
     assert (np.abs(e.values - reference.values) < 5 * reference.standard_error).all()

@@ -34,12 +34,12 @@ class _State:
     def __init__(self, rows: int, groups: int, d: int) -> None:
         self.values = ValueSums(rows, groups)
         self.sums = np.zeros((SUMS, rows, groups, d))  # of J, J², h, J·h and h², J the jumps and h their control
-        self.far = np.zeros((rows, d))  # J further out, where no control says what draws have not met
+        self.far = np.full((2, rows, d), np.nan)  # J and J² further out, where no control says what is not met
 
     def keep(self, rows: Indices) -> None:
         """Forget all other rows."""
         self.values.keep(rows)
-        self.sums, self.far = self.sums[:, rows], self.far[rows]
+        self.sums, self.far = self.sums[:, rows], self.far[:, rows]
 
     def merge(self) -> None:
         """Make one group of each two."""
@@ -114,7 +114,7 @@ class Jumps(Estimator):
         if found.controls is not None:
             terms += [(found.controls,), (found.slopes, found.controls), (found.controls, found.controls)]
         if found.far is not None:
-            state.far[rows] = found.far
+            state.far[:, rows] = found.far
         for sums, factors in zip(state.sums, terms, strict=False):
             sums[rows, groups] += _sum_over_draws(*factors)
 
@@ -127,9 +127,10 @@ class Jumps(Estimator):
         whole = _coefficient(sums.sum(axis=2), n, std)[:, None]
         variance = state.values.variance(sizes)
         told = by_group + _told(control / sizes[:, None], whole, sizes)
+        values = (by_group * sizes[:, None]).sum(axis=1) / n
         return Estimate(
-            values=(by_group * sizes[:, None]).sum(axis=1) / n,
-            pseudo=told + _at_least(UNSEEN * state.far / n, told, sizes),
+            values=values,
+            pseudo=told + _at_least(UNSEEN / n * _away(state.far, values), told, sizes),
             resolution=_scatter(sums.sum(axis=2), whole, n) / n,
             smoothed=state.values.mean(sizes),
             variance=variance,
@@ -178,6 +179,16 @@ def _told(control: Array, coefficient: Array, sizes: Array) -> Array:
     mean = mean_of_groups(control, sizes)
     beyond = np.maximum(np.abs(mean) - TOLD * standard_error(control, sizes), 0.0)
     return _by_turns(coefficient * np.copysign(beyond, mean), sizes)
+
+
+def _away(far: Array, slopes: Array) -> Array:
+    """Root mean square distance (r, d) of jumps further out from the slopes, on the side where their mean is; or 0.
+
+    So it turns round with the target, as what is added to groups for it does.
+    """
+    mean, square = far
+    distance = np.sqrt(np.maximum(square - 2 * mean * slopes + slopes**2, 0.0))
+    return np.nan_to_num(np.copysign(distance, mean - slopes))
 
 
 def _at_least(least: Array, groups: Array, sizes: Array) -> Array:

@@ -143,7 +143,7 @@ class AxisJumps:
     bounds: JumpBounds | None = None
     """Of both, where the method vouches for its error"""
     far: Array | None = None
-    """(r, d) root mean squares of jumps further out, with their sign, where no control tells what draws have not met"""
+    """(2, r, d) means of jumps, and of their squares, further out, where no control tells what draws have not met"""
 
 
 class ModelAtDraws(Protocol):

@@ -40,7 +40,7 @@ class TreeTarget:
     bounds: JumpBounds | None
     """Of rows × targets (r, t, ...); None where nobody vouches for errors"""
     far: Array | None = None
-    """(r, t, f) size of jumps further out, with their sign; None where the control tells what draws have not met"""
+    """(2, r, t, f) means of jumps, and of their squares, further out; None where the control tells what draws have not met"""
 
     def of_features(self, problem: Problem, kept: Indices) -> TreeTarget:
         """The same around rows at which only some of the features are perturbed; bounds for all of them hold, too."""
@@ -57,7 +57,7 @@ class TreeTarget:
         )
         bounds = None if self.bounds is None else _of_rows(self.bounds, rows)
         if self.slopes is None:
-            far = None if self.far is None else self.far[rows].reshape(-1, self.far.shape[2])
+            far = None if self.far is None else self.far[:, rows].reshape(2, -1, self.far.shape[3])
             return found.outputs, AxisJumps(found.slopes, None, bounds, far)
         known = self.slopes[rows][:, :, None]
         away = found.of_margin - known
@@ -65,18 +65,15 @@ class TreeTarget:
         return found.outputs, AxisJumps(found.slopes, away, bounds)
 
     def far_jumps(self) -> Array:
-        """Root mean squares of jumps (r, t, f) at some draws that are STRETCH times as long, the same for all rows.
-
-        With the sign of their mean, so that what is added to errors for it turns round with the target.
-        """
+        """Means of jumps and of their squares (2, r, t, f) at draws STRETCH times as long, the same for all rows."""
         factor, x = self.problem.factor, self.problem.x
         z = np.random.default_rng(0).standard_normal((1, FAR, len(factor.free)))
-        steps, sizes = factor.steps(STRETCH * z), []
+        steps, sums = factor.steps(STRETCH * z), []
         for start in range(0, len(x), BLOCK):
             part = slice(start, start + BLOCK)
             found = self.trees.jumps(x[part], steps, factor, self.weights[part], self.margins[part])
-            sizes.append(np.copysign(np.sqrt((found.slopes**2).mean(axis=2)), found.slopes.mean(axis=2)))
-        return np.concatenate(sizes)
+            sums.append(np.stack([found.slopes.mean(axis=2), (found.slopes**2).mean(axis=2)]))
+        return np.concatenate(sums, axis=1)
 
 
 def _of_rows(bounds: JumpBounds, rows: Indices) -> JumpBounds:
