@@ -207,6 +207,19 @@ def test_auto_takes_them_where_trees_are_known(fitted):
     assert sl.explain(fitted["boosted"], x, target=1, design="iid", **asked).method == "jumps"
 
 
+def test_auto_asks_models_that_round_too_much_for_their_trees_to_tell():
+    """Leaves of 10¹⁵, added up in float32: what is read is not what the model says, though it is at most points."""
+    X = np.random.default_rng(0).normal(size=(1_500, 3))
+    y = X[:, 0] + X[:, 1] * X[:, 2] + 0.3 * np.random.default_rng(1).normal(size=1_500) > 0
+    asked = {"n_estimators": 40, "max_depth": 4, "learning_rate": 20.0, "n_jobs": 1}
+    model = xgboost.XGBClassifier(reg_lambda=0, min_child_weight=0, **asked).fit(X, y)
+    asked = {"sigma": 0.5, "target": 1, "guarantee": "certified"}
+    e = sl.explain(model, X[:1], rtol=0.1, atol=0.02, **asked)
+    assert e.method == "clime"
+    assert e.converged.all()
+    assert sl.explain(model, X[:1], method="jumps", n_samples=256, **asked).radius[0] > 1
+
+
 def test_files_hold_them(fitted, tmp_path, assert_same):
     x = np.random.default_rng(5).normal(size=(3, 3))
     e = sl.explain(fitted["three classes"], x, sigma=0.5, target="predicted", guarantee="certified", n_samples=256)

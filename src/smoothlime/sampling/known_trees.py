@@ -15,7 +15,7 @@ from ..models import Evaluation, Target
 from ..models.problem import Problem
 from ..uncertainty.bounds import JumpBounds
 from .exact_route import AGREES, ROUNDED, compare, place, probes
-from .tree_bounds import bound_jumps, check_bounded, is_bounded
+from .tree_bounds import bound_jumps, check_bounded, is_certifiable
 
 FAR, STRETCH = 64, 2.5
 """Draws that tell how far trees jump where draws come rarely, and how many times as long as others they are."""
@@ -40,7 +40,7 @@ class TreeTarget:
     bounds: JumpBounds | None
     """Of rows × targets (r, t, ...); None where nobody vouches for errors"""
     far: Array | None = None
-    """(2, r, t, f) means of jumps, and of their squares, further out; None where the control tells what draws have not met"""
+    """(2, r, t, f) means of jumps, and of their squares, further out; None where the control tells what is not met"""
 
     def of_features(self, problem: Problem, kept: Indices) -> TreeTarget:
         """The same around rows at which only some of the features are perturbed; bounds for all of them hold, too."""
@@ -132,7 +132,7 @@ def settle_trees(
         return method, found
     assert instead is not None
     is_served = found.trees.has_closed_form(problem.factor)
-    is_served |= bool(instead.assumes) and not is_bounded(found.trees.curve)
+    is_served |= bool(instead.assumes) and not is_certifiable(found.trees, problem.x)
     return (method, None) if is_served else (instead, found)
 
 

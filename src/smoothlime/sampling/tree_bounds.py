@@ -26,6 +26,9 @@ CUT = 7.0
 BENDING = 1e-12
 """What an output is off by when margins are bent."""
 
+COARSEST = 0.005
+"""Share of how outputs vary that rounding may move them by, where jumps are taken without being asked for."""
+
 EPSILON = float(np.finfo(np.float64).eps)
 
 BOUNDED = ("identity", "logistic", "softmax")
@@ -86,14 +89,14 @@ def _bound_part(
     return JumpBounds(slopes, np.broadcast_to(axes.peaks[:, None], slopes.shape), away, off, off_of_control)
 
 
-def is_bounded(curve: Curve) -> bool:
-    """Whether enough is known of a curve for a certificate."""
-    return curve.name in BOUNDED
+def is_certifiable(trees: BentTrees, x: Array) -> bool:
+    """Whether enough is known of the curve, and rounding leaves room for an error bound, whatever is drawn."""
+    return trees.curve.name in BOUNDED and bool(AGREES * trees.size(x) <= COARSEST * trees.spread.max())
 
 
 def check_bounded(curve: Curve) -> None:
     """Refuse curves that are not known well enough for a certificate."""
-    if not is_bounded(curve):
+    if curve.name not in BOUNDED:
         msg = (
             f"guarantee='certified' has no bound for jumps of trees behind the curve {curve.name!r}; method='clime' has"
             " one, from output_range"
