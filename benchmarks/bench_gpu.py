@@ -9,6 +9,8 @@ as a ratio to it: the median over rounds, and the interquartile range.
   beside float32), and with the first two compiled, each beside the bare network in the same form. Torch's convolutions
   use TF32 by themselves, its matrix products where they are let: the second network is measured in both ways. What a
   compiler gains depends on how a network is written: the second is also compiled as one of torch's own layers (layers).
+- shaped: the first network without its first layer, which makes pictures of flat points, and pictures as rows: 1 and 8
+  of them × 1,024 draws.
 - rows: a 15-10-10-2 ELU network, 100,000 rows × 64 draws; one: the same, 1 row × 1,024 draws.
 - captum's NoiseTunnel over Saliency with as many draws, where captum is installed; of 100,000 rows for
   the first 1,000.
@@ -19,7 +21,7 @@ same but for rounding.
 Without a graphics card everything is tiny, nothing is compiled, and it only shows that it runs: the numbers mean
 nothing. Some of the cases alone go to a file of their own.
 
-    python benchmarks/bench_gpu.py [--only resnet vit layers rows one] [--rounds 7] [--no-compile] [--profile]
+    python benchmarks/bench_gpu.py [--only resnet vit layers shaped rows one] [--rounds 7] [--no-compile] [--profile]
 """
 
 from __future__ import annotations
@@ -59,7 +61,7 @@ HAS_CARD = torch.cuda.is_available()
 DEVICE = torch.device("cuda" if HAS_CARD else "cpu")
 SIGMA, TARGET, SEED, DESIGN = 0.3, 1, 0, "antithetic"
 BARE = "bare network"
-CASES = ("resnet", "vit", "layers", "rows", "one")
+CASES = ("resnet", "vit", "layers", "shaped", "rows", "one")
 FEW_ROWS = 1_000
 
 Plan = Callable[[], Any]
@@ -177,6 +179,27 @@ def many(
         "captum": captum(net, x, draws, size),
     }
     return timed(name, jobs, min(3, options.rounds), batch_size=size, rows=1, draws=draws, features=x.shape[1])
+
+
+def in_a_shape(sizes: Sizes, options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Pictures (r, 3, side, side) as they are, beside flat rows of the same network."""
+    flat, d, draws = made(resnet, sizes), 3 * sizes.side**2, max(sizes.draws)
+    assert isinstance(flat, nn.Sequential)
+    net = flat[1:].eval()
+    records = []
+    for rows in (1, 8):
+        x = np.random.default_rng(SEED).normal(size=(rows, 3, sizes.side, sizes.side))
+        points = torch.randn(rows * draws, 3, sizes.side, sizes.side, device=DEVICE)
+        some = points[: min(sizes.draws)]
+        size = fastest(lambda size, some=some: bare(net, some, size), sizes.picture_batches, 3, clock)
+        jobs: dict[str, Plan | None] = {
+            BARE: bare(net, points, size),
+            "explain": explain(net, x, draws),
+            "explain, flat rows": explain(flat, x.reshape(rows, -1), draws),
+        }
+        facts = {"batch_size": size, "rows": rows, "draws": draws, "features": d}
+        records += timed(f"resnet50, {rows} × {draws}, in a shape", jobs, min(5, options.rounds), **facts)
+    return records
 
 
 def roughly(
@@ -325,6 +348,7 @@ def main() -> None:
         "resnet": lambda: pictures("resnet50", resnet, sizes, options),
         "vit": lambda: pictures("vit_b16", Transformer, sizes, options),
         "layers": lambda: in_both_ways("vit_b16, torch's layers", of_torch_layers, sizes, options),
+        "shaped": lambda: in_a_shape(sizes, options),
         "rows": lambda: tables("rows", sizes.rows, 64, sizes, options),
         "one": lambda: tables("one", 1, 1_024, sizes, options),
     }
