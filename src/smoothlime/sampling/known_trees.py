@@ -66,13 +66,12 @@ class TreeTarget:
 
     def far_jumps(self) -> Array:
         """Means of jumps and of their squares (2, r, t, f) at draws STRETCH times as long, the same for all rows."""
-        factor, x = self.problem.factor, self.problem.x
+        factor, r = self.problem.factor, len(self.weights)
         z = np.random.default_rng(0).standard_normal((1, FAR, len(factor.free)))
         steps, sums = factor.steps(STRETCH * z), []
-        for start in range(0, len(x), BLOCK):
-            part = slice(start, start + BLOCK)
-            found = self.trees.jumps(x[part], steps, factor, self.weights[part], self.margins[part])
-            sums.append(np.stack([found.slopes.mean(axis=2), (found.slopes**2).mean(axis=2)]))
+        for start in range(0, r, BLOCK):
+            slopes = self.at(np.arange(start, min(r, start + BLOCK)), steps)[1].slopes
+            sums.append(np.stack([slopes.mean(axis=2), (slopes**2).mean(axis=2)]))
         return np.concatenate(sums, axis=1)
 
 
