@@ -10,6 +10,7 @@ import xgboost
 
 import smoothlime as sl
 from smoothlime.errors import CategoriesPerturbed, InvalidArgument, WrongType
+from smoothlime.exact.trees.read.recognise import has_trees
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 4))
@@ -119,6 +120,13 @@ def test_linear_boosters_work_too():
     booster = train(VALUE, booster="gblinear", data=pd.DataFrame(X, columns=list("abcd")))
     e = sl.explain(booster, POINTS, n_samples=64)
     np.testing.assert_allclose(e.prediction, own(booster, POINTS), rtol=1e-6)
+
+
+def test_linear_boosters_are_not_taken_for_trees():
+    assert not has_trees(train(VALUE, booster="gblinear"))
+    assert has_trees(train(VALUE))
+    with pytest.raises(InvalidArgument, match=r"gradient_bound is for models without jumps, and a Booster is made"):
+        sl.robustness(train(VALUE), POINTS, gradient_bound=9.0, n_samples=64)
 
 
 @pytest.mark.parametrize("width", [3, 5])

@@ -15,7 +15,8 @@ import numpy as np
 
 from ...._core.types import Array
 from ....errors import InvalidArgument, NoClosedForm
-from ....models.fitted import categorical_features, parts_of, raw_score_switch
+from ....models.fitted import categorical_features, is_booster_of_xgboost, parts_of, raw_score_switch
+from ....models.xgboost import settings_of
 from ..format import NO_CATEGORY, TreeEnsemble
 
 PROBES = 192
@@ -169,9 +170,14 @@ def recognise(model: Any) -> Access | None:
 
 def has_trees(estimator: Any) -> bool:
     """Whether an estimator, or a part of what it averages or decides by, is made of trees: then it jumps."""
-    return any(
-        _table_entry(part) is not None and getattr(part, "booster", None) != "gblinear" for part in parts_of(estimator)
-    )
+    return any(_table_entry(part) is not None and not _is_linear(part) for part in parts_of(estimator))
+
+
+def _is_linear(part: Any) -> bool:
+    """Whether boosting added up linear functions, as XGBoost can."""
+    if is_booster_of_xgboost(part):
+        return bool(settings_of(part)["gradient_booster"]["name"] == "gblinear")
+    return getattr(part, "booster", None) == "gblinear"
 
 
 def _table_entry(model: Any) -> Callable[[Any], Access] | None:
