@@ -52,14 +52,15 @@ def of_formula(name, make, outputs, ask=predict, **more):
 
 
 CASES = [
-    of_arrays("least squares", fitted(sm.OLS, "y"), ("y",)),
-    of_arrays("Poisson", fitted(sm.GLM, "count", family=POISSON), ("count",)),
-    of_arrays("logit", fitted(sm.Logit, "two"), ("two",)),
-    of_arrays("probit, margin", fitted(sm.Probit, "two"), ("two",), linear, options={"output": "margin"}),
+    of_arrays("least squares", fitted(sm.OLS, "y"), ("y",), method="exact"),
+    of_arrays("Poisson", fitted(sm.GLM, "count", family=POISSON), ("count",), method="exact"),
+    of_arrays("logit", fitted(sm.Logit, "two"), ("two",), method="exact"),
+    of_arrays("probit, margin", fitted(sm.Probit, "two"), ("two",), linear, options={"output": "margin"},
+              method="exact"),
     of_arrays("three classes", fitted(sm.MNLogit, "three"), ("low", "mid", "top")),
     of_arrays(
         "no names", lambda: sm.OLS(TABLE.y.to_numpy(), ONES.to_numpy()).fit(), ("y",),
-        feature_names=("const", "x1", "x2"),
+        feature_names=("const", "x1", "x2"), method="exact",
     ),
     of_formula("least squares", lambda: smf.ols("y ~ a + np.log(b**2 + 1) + C(g)", TABLE).fit(), ("y",)),
     of_formula("logit", lambda: smf.logit("two ~ a * b", TABLE).fit(disp=0), ("two",)),
@@ -97,6 +98,35 @@ def test_columns_in_another_order_are_refused_as_its_own_predict_would_not_mind(
         sl.explain(results, ONES[["a", "b", "const"]])
     with pytest.raises(InvalidArgument, match=r"X has 2 features but the model has names for 3"):
         sl.explain(results, POINTS[:, 1:])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        fitted(sm.OLS, "y"),
+        lambda: sm.WLS(TABLE.y, ONES, weights=1 + TABLE.a**2).fit(),
+        lambda: sm.RLM(TABLE.y, ONES).fit(),
+        fitted(sm.Logit, "two"),
+        fitted(sm.Poisson, "count"),
+        fitted(sm.GLM, "two", family=BINOMIAL),
+        fitted(sm.GLM, "count", family=POISSON),
+        lambda: sm.GLM(TABLE["count"], ONES, family=POISSON, offset=TABLE.b).fit(),
+        lambda: sm.GLM(TABLE["count"] + 1, ONES, family=sm.families.Gamma(sm.families.links.Log())).fit(),
+    ],
+)
+@pytest.mark.parametrize("full", [False, True])
+def test_exact_slopes_are_those_that_are_drawn(make, full):
+    """Within six standard errors, of 15 degrees of freedom: each number is beyond once in 1e4; one seed is fixed."""
+    results, sigma = make(), sl.Neighbourhood(0.5, fixed=[0])
+    if full:
+        sigma = sl.Neighbourhood(0.5, covariance=[[1.0, 0, 0], [0, 1.0, 0.6], [0, 0.6, 2.0]], fixed=[0])
+    exact = sl.explain(results, POINTS, sigma=sigma)
+    assert exact.is_exact
+    drawn = sl.explain(lambda a: predict(results, a), POINTS, sigma=sigma, method="clime", n_samples=4_096)
+    allowed = 6 * drawn.standard_error[:, 1:] + 1e-9  # lines are fitted but for rounding
+    assert (np.abs(exact.values - drawn.values)[:, 1:] <= allowed).all()
+    seen = allowed.max(axis=1) < 0.1 * np.nanmax(np.abs(exact.values), axis=1)
+    assert seen.sum() >= 6, "errors this large would hide a mistake"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from ..errors import MissingExtra, NoClosedForm
 from ..models import Model
 from ..models.on_scales import ModelOnScales
 from ..models.on_tables import TableModel
+from ..models.statsmodels import StatsmodelsModel
 from ..space.neighbourhood import Factor
 from .closed_form import ClosedForm
 from .linear import read_linear
@@ -26,6 +27,11 @@ def find_closed_form(model: Model, factor: Factor) -> tuple[ClosedForm | None, s
         if model.table.not_numeric:
             return None, "X has columns that hold no numbers"
         model = model.model
+    if isinstance(model, StatsmodelsModel):
+        from .statsmodels import read_results
+
+        form = read_results(model.results, is_margin=model.is_margin)
+        return form, "" if form is not None else "of statsmodels, regressions of arrays alone have one that we know"
     estimator: Any = getattr(model, "estimator", None)
     if estimator is None:
         return None, "only linear models and trees of scikit-learn and its kin are known by their structure"
