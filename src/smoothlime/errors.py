@@ -29,6 +29,8 @@ Each error is also the built-in error it resembles, so `except ValueError` keeps
     ├── JumpsUnseen                           the model changes otherwise than its gradients say
     ├── FarUnseen                             the model answers at none of the points looked at further out
     ├── CategoriesPerturbed                   the model takes a feature that is perturbed for a category
+    ├── DrawsOffData                          many draws lie beyond what the background ever was
+    ├── OutsideBackground                     a row lies beyond what the background ever was
     └── DamagedFile                           a file was loaded that is not what was saved
 """
 
@@ -144,6 +146,14 @@ class FarUnseen(SmoothlimeWarning):
 
 class CategoriesPerturbed(SmoothlimeWarning):
     """A feature is perturbed as a number that the model takes for a category, so that its slope means little."""
+
+
+class DrawsOffData(SmoothlimeWarning):
+    """Many draws lie beyond the smallest or largest value that a column of the background has."""
+
+
+class OutsideBackground(SmoothlimeWarning):
+    """A row has a value that lies beyond all that the background has, where steps are taken in its ranks."""
 
 
 class DamagedFile(SmoothlimeWarning):

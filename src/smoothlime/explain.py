@@ -11,6 +11,7 @@ from ._core.forks import survives_fork
 from ._core.warn import warn
 from .errors import NotConverged
 from .estimators import Estimator
+from .models.against_data import warn_against_data
 from .models.targets import every_output
 from .result.explanation import Explanation
 from .result.switches import Switches
@@ -139,6 +140,7 @@ def explain(
     is_drawn = n_samples is not None or design != "auto"
     route = resolve(problem, options, is_drawn=is_drawn, method=method, target=target, design=design)
     asked = route.resolve(target)
+    warn_against_data(problem)
     (explanation,) = add_switches(
         route, asked, run(route, asked, options.confidence, progress), progress, output_range=output_range
     )
@@ -199,6 +201,7 @@ def explain_outputs(
     is_drawn = n_samples is not None or design != "auto"
     route = resolve(problem, options, is_drawn=is_drawn, method=method, design=design)
     every = every_output(route.outputs, len(problem.rows))
+    warn_against_data(problem)
     found = run(route, every, options.confidence, progress)
     found = add_switches(route, every, found, progress, output_range=output_range)
     explanations = dict(zip(every.names, found, strict=True))

@@ -14,6 +14,7 @@ import smoothlime as sl
 from smoothlime.errors import NoClosedForm
 from smoothlime.exact.trees.form import read_ensemble
 
+pytestmark = pytest.mark.filterwarnings("ignore:values outside of the background")
 RNG = np.random.default_rng(21)
 COUNTS = np.column_stack([RNG.poisson(2, 900), RNG.binomial(6, 0.3, 900), RNG.choice([0, 0, 0, 5, 30], 900)]).astype(
     float

@@ -79,7 +79,7 @@ def test_every_number_is_what_is_found_today(name):
 def test_its_draws_are_known_for_those_of_today(recwarn):
     for name, fresh in SAVED.items():
         assert (sl.load(FOLDER / name) - fresh()).groups is not None
-    assert not recwarn.list
+    assert not [each for each in recwarn.list if each.category is sl.errors.ErrorsAdded]
 
 
 @pytest.mark.parametrize("row", range(len(ROWS)))

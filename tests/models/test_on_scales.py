@@ -143,6 +143,7 @@ def test_draws_stay_within_what_the_background_ever_was():
         assert (there <= DATA.max(axis=0)).all()
 
 
+@pytest.mark.filterwarnings("ignore:values outside of the background")
 class TestRowsBeyondTheBackground:
     x = np.vstack([X, [900.0, 40.0, 0.0, 700.0], [1.0, 30.0, 0.0, 1.0]])
 

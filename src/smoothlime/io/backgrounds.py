@@ -14,6 +14,9 @@ from .fields import from_nested, nested, newer, shown, take
 CURVE = ("known", "middle", "lower", "upper")
 """Arrays of a scale of ranks."""
 
+MOST = 2**53
+"""Rows that are counted without error."""
+
 
 def pack_background(background: Background | None) -> Any:
     """Plain values."""
@@ -23,6 +26,7 @@ def pack_background(background: Background | None) -> Any:
         "words": list(background.words),
         "least": nested(background.least),
         "largest": nested(background.largest),
+        "count": background.count,
         "scales": [_packed(each) for each in background.scales],
     }
 
@@ -54,7 +58,7 @@ def unpack_background(raw: Any, d: int) -> Background | None:
     if (least > largest).any() or (np.isnan(least) != np.isnan(largest)).any():
         msg = "the fields 'least' and 'largest' must be the ends of columns, in this order"
         raise UnreadableFile(msg)
-    return Background(words, scales, least, largest)
+    return Background(words, scales, least, largest, _count(fields, 0))
 
 
 def _scale(word: str, raw: Any) -> Scale | None:
@@ -73,9 +77,18 @@ def _scale(word: str, raw: Any) -> Scale | None:
         return LogScale(shift)
     known = take(fields, "known", list)
     curve = {name: from_nested(take(fields, name), "float", (len(known),), name) for name in CURVE}
-    scale = RankScale(**curve, is_step=take(fields, "is_step", bool), count=take(fields, "count", int))
+    scale = RankScale(**curve, is_step=take(fields, "is_step", bool), count=_count(fields, 2))
     _check_curve(scale)
     return scale
+
+
+def _count(fields: dict[str, Any], at_least: int) -> int:
+    """How many rows of data there were."""
+    count = int(take(fields, "count", int))
+    if not at_least <= count <= MOST:
+        msg = f"the field 'count' must lie between {at_least} and {MOST}; got {shown(count)}"
+        raise UnreadableFile(msg)
+    return count
 
 
 def _check_curve(scale: RankScale) -> None:
@@ -93,6 +106,6 @@ def _check_curve(scale: RankScale) -> None:
         and np.isfinite(lower[1:]).all()
     )
     is_whole = not scale.is_step or (upper[:-1] == lower[1:]).all()
-    if not (is_ordered and is_whole and 2 <= scale.count <= 2**53):
+    if not (is_ordered and is_whole):
         msg = "the field 'scales' holds a scale of ranks that no data can have given; was the file changed?"
         raise UnreadableFile(msg)

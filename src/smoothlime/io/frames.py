@@ -121,6 +121,7 @@ def _tidy(e: Explanation, confidence: float) -> Columns:
         "lower": lower,
         "upper": upper,
         **({} if e.selected is None else {"selected": e.selected}),
+        **({} if e.row_scales is None else dict(zip(("step_down", "step_up"), e.step_ends, strict=True))),
     }
     return {
         "row": np.repeat(np.arange(len(e)), len(free)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +18,7 @@ from ..errors import CategoriesPerturbed, InvalidArgument, LostPrecision, ModelE
 from ..space.background import without_data
 from ..space.categories import listed_groups
 from ..space.neighbourhood import Factor, Neighbourhood
+from ..space.row_scales import RowScales
 from ..space.tables import Table, agreed_columns, as_table, check_numbered
 from . import Model, as_asked
 from .estimator import EstimatorModel
@@ -71,6 +72,11 @@ class Problem:
         """The same model and rows in another neighbourhood."""
         factor = neighbourhood.factor(self.x.shape[1], self.feature_names)
         return dataclasses.replace(self, neighbourhood=neighbourhood, factor=factor)
+
+    @property
+    def scales(self) -> RowScales | None:
+        """T around the rows; None where all steps are taken in the features themselves."""
+        return self.model.curves.scales if isinstance(self.model, ModelOnScales) else None
 
     @property
     def missing(self) -> Flags:
@@ -167,7 +173,7 @@ def build_problem(
     _check_width(adapted, d)
     names = names_in_shape(shape) if shape and given is None else check_names(given, d)
     neighbourhood = choose_neighbourhood(
-        sigma, background if data is None else data, given, d, scale=scale, fixed=fixed
+        sigma, background if data is None else data, given, d, scale=scale, fixed=fixed, codes=_codes(adapted)
     )
     neighbourhood = neighbourhood.holding([names[j] for j in getattr(adapted, "constants", ())], names)
     if table is not None:
@@ -237,6 +243,11 @@ def _check_width(model: Model, d: int) -> None:
         raise InvalidArgument(msg, argument="X")
 
 
+def _codes(model: Model) -> tuple[int, ...]:
+    """Positions of the features that are no numbers to the model, though they may come as such."""
+    return tuple(categorical_features(model.estimator)) if isinstance(model, EstimatorModel) else ()
+
+
 def _refuse_moved_categories(model: Model, factor: Factor, names: tuple[str, ...]) -> None:
     """Refuse to perturb categories that the model takes as whole numbers or text only."""
     if not isinstance(model, EstimatorModel):
@@ -299,9 +310,11 @@ def choose_neighbourhood(
     *,
     scale: Any = "linear",
     fixed: Any = (),
+    codes: Collection[int] = (),
 ) -> Neighbourhood:
     """The neighbourhood given, or sigma in units of one or of the columns of a background, on scales.
 
+    `codes` are positions of numbers that the model takes for categories: so does scale="auto".
     The background is a `Table`, whose columns are found by name where the rows have names, an array, or None.
     """
     if isinstance(sigma, Neighbourhood):
@@ -331,9 +344,16 @@ def choose_neighbourhood(
     if rows.shape[1] != d:
         msg = f"background has {rows.shape[1]} columns but the rows have {d} features"
         raise InvalidArgument(msg, argument="background")
-    named = names if columns is None else columns
     return Neighbourhood._from_rows(
-        rows, columns, sigma, fixed=fixed, scale=scale, categories=categories, called="background", named=named
+        rows,
+        columns,
+        sigma,
+        fixed=fixed,
+        scale=scale,
+        categories=categories,
+        codes=codes,
+        called="background",
+        named=names if columns is None else columns,
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from .names import cells, count, padded, percent, shown, told_apart
 from .numbers import number
+from .steps import scales_told, step_word
 from .switched import block as switch_block
 from .switched import lines as switch_lines
 
@@ -32,6 +33,8 @@ class Line(NamedTuple):
     slope: str
     standardised: str
     is_sure: bool
+    step: str = ""
+    """Where a step leads; told where steps are not all linear"""
 
 
 def as_text(e: Explanation) -> str:
@@ -41,9 +44,12 @@ def as_text(e: Explanation) -> str:
         lines = _lines(e, row)
         wide = max([len("feature"), *(cells(line.feature) for line in lines)])
         slopes = max([len("slope per unit"), *(len(line.slope) for line in lines)])
-        head = f"  {'feature':{wide}}  {'slope per unit':{slopes}}  per neighbourhood std"
+        has_steps = any(line.step for line in lines)
+        last = max([len("per neighbourhood std"), *(len(line.standardised) for line in lines)]) if has_steps else 0
+        head = f"  {'feature':{wide}}  {'slope per unit':{slopes}}  per neighbourhood std" + "  one step" * has_steps
         body = [
-            f"  {padded(line.feature, wide)}  {line.slope:{slopes}}  {line.standardised}"
+            f"  {padded(line.feature, wide)}  {line.slope:{slopes}}  {line.standardised:{last}}"
+            + (f"  {line.step}" if has_steps else "")
             + ("" if line.is_sure else "  (sign uncertain)")
             for line in lines
         ]
@@ -64,12 +70,15 @@ def as_html(e: Explanation) -> str:
         rows = "".join(
             f"<tr style='{'' if line.is_sure else 'color:gray'}'>"
             f"<td style='text-align:left'>{escape(line.feature)}</td>"
-            f"<td>{escape(line.slope)}</td><td>{escape(line.standardised)}</td></tr>"
+            f"<td>{escape(line.slope)}</td><td>{escape(line.standardised)}</td>"
+            + (f"<td>{escape(line.step)}</td>" if e.row_scales is not None else "")
+            + "</tr>"
             for line in lines
         )
+        step = "<th>one step</th>" * (e.row_scales is not None)
         parts.append(
             f"<p>{escape(_headline(e, row))}</p><table><thead><tr><th>feature</th><th>slope per unit</th>"
-            f"<th>per neighbourhood std</th></tr></thead><tbody>{rows}</tbody></table>"
+            f"<th>per neighbourhood std</th>{step}</tr></thead><tbody>{rows}</tbody></table>"
             + "".join(f"<p>{escape(line.strip())}</p>" for line in _left_out(e, row, len(lines)))
             + _switches_as_html(e, row)
         )
@@ -128,13 +137,15 @@ def as_rich(e: Explanation) -> Any:
     is_sure = True
     for row in range(min(len(e), MOST_ROWS)):
         table = Table(title=Text(_headline(e, row)), title_justify="left")
-        for column in ("feature", "slope per unit", "per neighbourhood std"):
+        has_steps = e.row_scales is not None
+        for column in ("feature", "slope per unit", "per neighbourhood std", *["one step"] * has_steps):
             # folded, as a number that is cut short is another number
             table.add_column(column, justify="left" if column == "feature" else "right", overflow="fold")
         for line in _lines(e, row):
             style = "" if line.is_sure else "dim"
             is_sure &= line.is_sure
-            table.add_row(Text(line.feature), line.slope, line.standardised, style=style)
+            step = [Text(line.step)] * has_steps
+            table.add_row(Text(line.feature), line.slope, line.standardised, *step, style=style)
         shown.append(table)
         if missing := missing_features(e, row):
             shown.append(Text(f"({missing})"))
@@ -153,15 +164,16 @@ def as_rich(e: Explanation) -> Any:
 
 def footer(e: Explanation) -> str:
     """How the numbers came about, and how far they can be trusted."""
+    scales = "".join(f"\n{line}" for line in scales_told(e))
     if e.is_exact:
-        return "exact: no sampling, no sampling error"
+        return f"exact: no sampling, no sampling error{scales}"
     kind = "indicative: fewer than 256 draws" if e.is_indicative.any() else "approximate"
     if e.provenance.guarantee == "certified":
         confidence = f"{e.provenance.confidence:.4g} confidence"
         kind += f"; radius {e.radius.max():.2g} at most, certified at {confidence} for {shown(e.provenance.assumes)}"
         kind += "; switches are approximate" * (e.switches is not None)
     made = f"{made_by(e)}; ± is a {percent(CONFIDENCE)} interval ({kind})"
-    return f"{made}\n{e.note}" if e.note else made
+    return (f"{made}\n{e.note}" if e.note else made) + scales
 
 
 def made_by(e: Explanation) -> str:
@@ -194,14 +206,16 @@ def _lines(e: Explanation, row: int) -> list[Line]:
     chosen = order(e, row)[:MOST_FEATURES]
     for j, name in zip(chosen, told_apart(e.feature_names, chosen), strict=True):
         value, half = e.values[row, j], reach[j]
+        step = "" if e.row_scales is None else step_word(e, row, int(j))
         if e.is_exact:
-            lines.append(Line(name, f"{value:+.6g}", f"{value * std[j]:+.6g}", is_sure=True))
+            lines.append(Line(name, f"{value:+.6g}", f"{value * std[j]:+.6g}", is_sure=True, step=step))
             continue
         if (abs(value) + half) * std[j] < ROUNDING * largest:  # no digit of it is to be read, only how small it is
             within = abs(value) + half
-            lines.append(Line(name, f"0 ± {within:.1g}", f"0 ± {within * std[j]:.1g}", is_sure=False))
+            lines.append(Line(name, f"0 ± {within:.1g}", f"0 ± {within * std[j]:.1g}", is_sure=False, step=step))
             continue
-        lines.append(Line(name, number(value, half), number(value * std[j], half * std[j]), bool(abs(value) > half)))
+        is_sure = bool(abs(value) > half)
+        lines.append(Line(name, number(value, half), number(value * std[j], half * std[j]), is_sure, step))
     return lines
 
 

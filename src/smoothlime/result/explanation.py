@@ -19,6 +19,7 @@ from ..draws.normals import GENERATOR
 from ..draws.rotation import Rotation
 from ..errors import InvalidArgument
 from ..space.neighbourhood import Factor, Neighbourhood
+from ..space.off_data import shares_off_data
 from ..space.row_scales import RowScales
 from ..uncertainty.groups import Groups
 from ..uncertainty.jackknife import t_quantile
@@ -235,6 +236,21 @@ class Explanation:
     def scores(self) -> Array:
         """(r, d) the rows on the scales in which steps are taken: what slopes are per unit of."""
         return self.x if self.row_scales is None else self.row_scales.scores(self.x)
+
+    @property
+    def step_ends(self) -> tuple[Array, Array]:
+        """(r, d) each: where a step of one standard deviation leads, down and up; NaN for features held fixed."""
+        ends = (self.scores - self.std, self.scores + self.std)
+        if self.row_scales is None:
+            return ends
+        rows = np.arange(len(self))
+        down, up = (self.row_scales.values(each, rows) for each in ends)
+        return down, up
+
+    @property
+    def off_data(self) -> Array:
+        """(r, d) share of draws beyond what a column of the background ever was; NaN where none is known or drawn."""
+        return shares_off_data(self.neighbourhood.background, self.row_scales, self.x, self.std)
 
     def perturbations(self, row: int = 0, *, scores: bool = False) -> Array:
         """The points (n, d) that were evaluated around a row, drawn again from the seed.

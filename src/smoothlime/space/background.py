@@ -42,42 +42,21 @@ class Background:
     least: Array
     """(d,) smallest value, NaN where it is not known"""
     largest: Array
+    count: int = 0
+    """Rows of data; 0 where there are none"""
 
     @cached_property
     def is_linear(self) -> bool:
         """Whether all steps are taken in the columns themselves."""
         return all(each is None for each in self.scales)
 
-    def shares_beyond(self, x: Array, std: Array) -> Array:
-        """(r, d) share of draws beyond smallest and largest value of a column, for rows x and steps of std (d,).
-
-        Scales of ranks never leave the data.
-        """
-        from scipy.special import ndtr
-
-        share = np.full(x.shape, np.nan)
-        for j, scale in enumerate(self.scales):
-            if not np.isfinite(std[j]):
-                continue
-            if isinstance(scale, RankScale):
-                share[:, j] = np.where(np.isnan(x[:, j]), np.nan, 0.0)
-                continue
-            ends = np.array([self.least[j], self.largest[j]])
-            at = x[:, j]
-            if scale is not None:
-                with np.errstate(invalid="ignore"):
-                    # of a logarithm the smallest value may lie at −∞
-                    ends, at = np.nan_to_num(scale.scores(ends), nan=-np.inf), scale.scores(at)
-            share[:, j] = ndtr((ends[0] - at) / std[j]) + ndtr((at - ends[1]) / std[j])
-        return share
-
     def told(self, names: Sequence[Any]) -> list[str]:
         """Which columns are taken how, in words: kinds that have any, the first columns of each."""
         parts = []
         for word in ("linear", "log", "ranks"):
             own = [str(name) for name, each in zip(names, self.words, strict=True) if each == word]
-            more = f", ... ({len(own)})" if len(own) > TOLD else ""
-            parts += [f"{word}: {', '.join(own[:TOLD])}{more}"] if own else []
+            more = f", ... {len(own)} in all" if len(own) > TOLD else ""
+            parts += [f"{word} ({', '.join(own[:TOLD])}{more})"] if own else []
         return parts
 
 
@@ -190,7 +169,7 @@ def learn(
     least, largest = np.full((2, len(words)), np.nan)
     least[has_numbers], largest[has_numbers] = (end(rows[:, has_numbers], axis=0) for end in (np.nanmin, np.nanmax))
     together = _together(scores, ~held, unit, called) if full else None
-    return Learned(Background(tuple(said), tuple(found), least, largest), unit, together, held)
+    return Learned(Background(tuple(said), tuple(found), least, largest, len(rows)), unit, together, held)
 
 
 def _together(scores: Array, varying: Flags, unit: Array, called: str) -> Array:

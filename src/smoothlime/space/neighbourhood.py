@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -210,12 +210,14 @@ class Neighbourhood:
         fixed: Any = (),
         scale: Any = "linear",
         categories: Sequence[str] = (),
+        codes: Collection[int] = (),
         called: str = "X",
         named: Sequence[str] | None = None,
     ) -> Neighbourhood:
         """The same from numbers (n, d) and the names of their columns, or None; `called` is their name in messages.
 
-        `categories` are columns that hold no numbers, but levels. `named` are the names that `fixed` and `scale` may
+        `categories` are columns that hold no numbers, but levels, `codes` positions of numbers that stand for some.
+        `named` are the names that `fixed` and `scale` may
         use, where those are others than the data has.
         """
         if len(rows) < 2:
@@ -232,6 +234,7 @@ class Neighbourhood:
             check_length(len(spread), d, "sigma")
         is_fixed = np.array([bool({j, names[j]} & set(fixed)) for j in range(d)])
         words = read_scale(scale, names, d, categories)
+        words = ["category" if word == "auto" and j in codes else word for j, word in enumerate(words)]
         found = learn(rows, names, words=words, fixed=is_fixed, sigma=spread, full=full, called=called)
         held = [*fixed, *(names[j] for j in map(int, np.flatnonzero(found.held & ~is_fixed)))]
         given: dict[str, Any] = {"fixed": held, "columns": columns, "background": found.background}

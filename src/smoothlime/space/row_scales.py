@@ -46,6 +46,11 @@ class RowScales:
         """Positions of the columns whose T has jumps."""
         return [j for j, scale in enumerate(self.scales) if scale is not None and not scale.is_continuous]
 
+    def ends(self, j: int) -> tuple[float, float]:
+        """The smallest and the largest value that a column ever had."""
+        scale = self.scales[j]
+        return (-np.inf, np.inf) if scale is None else scale.ends
+
     def of_row(self, row: int) -> Scales:
         """(d,) the scales around one row."""
         own = self.own.get(row, {})
@@ -72,6 +77,14 @@ class RowScales:
         """T′(u), 1 in columns without a scale; where all scales are continuous."""
         found = np.ones_like(u)
         self._write(found, u, rows, "slopes")
+        return found
+
+    def unseen(self, x: Array) -> Flags:
+        """(r, d) values that T never takes, as the background has none of them: draws take their neighbours."""
+        found = np.zeros(x.shape, dtype=np.bool_)
+        for j, scale in enumerate(self.scales):
+            if scale is not None:
+                found[:, j] = ~scale.reached(np.clip(x[:, j], *scale.ends))
         return found
 
     def _write(self, found: Array, u: Array, rows: Indices, what: str) -> None:
