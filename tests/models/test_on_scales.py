@@ -241,9 +241,16 @@ def test_fixed_features_are_held():
     assert np.isnan(both["output"].values[:, 2]).all()
 
 
-def test_a_gap_in_what_moves_is_refused_where_nothing_is_done_about_it():
-    with pytest.raises(InvalidArgument, match="X must be finite; got nan at row 0"):
-        sl.explain(line, [[1.0, np.nan, 1, 1]], **around())
+def test_a_feature_that_is_missing_is_held_there():
+    """Others move on their own scales, as if it were fixed."""
+    filled = lambda a: line(np.nan_to_num(a, nan=2.0))
+    x = np.array([[1.0, np.nan, 1, 1], [1.0, 2.0, np.nan, 1], [1.0, 2.0, 1, 1]])
+    e = sl.explain(filled, x, n_samples=4_096, **around())
+    assert np.isnan(e.values).tolist() == [[False, True, False, False], [False, False, True, False], [False] * 4]
+    slopes, _ = truth(np.nan_to_num(x, nan=2.0))
+    there = np.isfinite(e.values)
+    assert (np.abs(e.values - slopes) <= 5 * e.standard_error)[there].all()
+    assert np.isnan(e.perturbations(0)[:, 1]).all()
 
 
 def test_correlations_are_those_of_the_scores():

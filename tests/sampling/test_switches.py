@@ -231,6 +231,7 @@ class TestPromises:
     def test_rows_that_give_up_say_so(self):
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
+            warnings.simplefilter("ignore", sl.errors.DrawsOffData)
             e = explain(n_samples=None, rtol=1e-4, atol=1e-6, max_samples=512)
         assert len(told) == 2  # of slopes and of switches
         assert "switches did not reach the tolerance for '0' within 512 draws: the first is 'word' to 'y'" in str(
