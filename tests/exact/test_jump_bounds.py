@@ -130,3 +130,15 @@ def test_softmax_moves_no_further_than_log_odds_allow():
         seen = np.abs((softmax(0.8 * moved, axis=1) - softmax(0.8 * m, axis=1)) @ w[0, 0]).max()
         assert seen <= bound
         assert seen > 0.5 * bound or k > 2
+
+
+def test_the_kernel_is_compiled_once():
+    from smoothlime.exact.trees import bound_kernel, jump_layout
+
+    rng = np.random.default_rng(7)
+    for around in (Neighbourhood(0.5), Neighbourhood([0.5, 1.0, 0.8], fixed=[1]), Neighbourhood(covariance=np.eye(3))):
+        for k, wide in ((1, False), (3, False), (3, True)):
+            trees = ensemble(rng, 3, k, wide=wide)
+            curve = Curve("softmax" if k > 1 else "logistic")
+            jumps_and_bounds(trees, curve, rng.normal(size=3), around, np.ones((2, k)), n=40)
+    assert len(bound_kernel.bound_jumps.signatures) == len(jump_layout.lay_row.signatures) == 1
