@@ -199,6 +199,7 @@ def in_a_shape(sizes: Sizes, options: argparse.Namespace) -> list[dict[str, Any]
         }
         facts = {"batch_size": size, "rows": rows, "draws": draws, "features": d}
         records += timed(f"resnet50, {rows} × {draws}, in a shape", jobs, min(5, options.rounds), **facts)
+        show_profile(jobs["explain"], options)
     return records
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -125,10 +126,10 @@ def spread_over(sigma: Any, shape: tuple[int, ...]) -> Any:
         raise InvalidArgument(msg, argument="sigma") from None
 
 
+@lru_cache(maxsize=4)  # a picture has more features than an explanation of it has milliseconds to spare
 def names_in_shape(shape: tuple[int, ...]) -> tuple[str, ...]:
     """Names of features by where they lie: x[0,17,3]."""
-    places = np.indices(shape).reshape(len(shape), -1).T.tolist()
-    return tuple(f"x[{','.join(map(str, place))}]" for place in places)
+    return tuple(f"x[{','.join(place)}]" for place in product(*(map(str, range(size)) for size in shape)))
 
 
 def _check_lines(held: Mapping[str, Any], n: int, what: str) -> None:
