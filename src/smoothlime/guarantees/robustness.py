@@ -120,7 +120,7 @@ def robustness(
         (r, k, len(factor.free))
     )
     steps[:, :, factor.free] = width * (factor.steps(z) if units == "standardised" else z)
-    steps[np.repeat(problem.missing[:, None], k, axis=1)] = 0.0
+    steps[..., : problem.x.shape[1]][np.repeat(problem.missing[:, None], k, axis=1)] = 0.0
     everyone = np.concatenate([rows[:, None], rows[:, None] + steps], axis=1).reshape(-1, d)
     of_everyone = np.repeat(each_target(target, r), k + 1).tolist() if is_by_row(target) else target
 
