@@ -18,10 +18,11 @@ from typing import Any
 
 import bench_coverage as coverage
 import bench_gaps as gaps
+import bench_scales as scales
 import goals
 import tables
 
-PAGES = ("README.md", "docs/benchmarks.md", "docs/theory/errors.md", "docs/trees.md")
+PAGES = ("README.md", "docs/benchmarks.md", "docs/theory/errors.md", "docs/trees.md", "docs/what-is-near.md")
 TABLES: dict[str, tuple[str, Callable[[Sequence[Any]], str]]] = {
     "error": ("error", tables.error_short),
     "error-all": ("error", tables.error_long),
@@ -46,6 +47,7 @@ TABLES: dict[str, tuple[str, Callable[[Sequence[Any]], str]]] = {
     "gaps-smooth": ("gaps", gaps.smooth_table),
     "radius": ("radius", tables.radius),
     "table": ("table", tables.whole_table),
+    "scales": ("scales", scales.table),
     "coverage-short": ("coverage", coverage.shortfalls_table),
 }
 """Name of a table to the benchmark whose results it shows, and how."""
