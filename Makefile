@@ -4,50 +4,71 @@
 PYTHON ?= python3
 SHELL  := bash
 
-VENV    := .venv
-BIN     := $(VENV)/bin
-STAMP   := $(VENV)/.installed
-PENDING := $(VENV)/.installing
+VENV  := .venv
+BIN   := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+# JAX, its libraries, Keras and statsmodels: in .venv they would make every install and every test longer.
+FRAMEWORKS := .venv-frameworks
+
+# The demo needs little. Where .venv is there already, with all that development needs, the demo takes that.
+DEMO := $(if $(wildcard $(STAMP)),$(VENV),.venv-demo)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-data reproduce docs bench bench-long bench-docs format clean
+.PHONY: help install install-frameworks demo test test-frameworks test-data reproduce docs bench bench-long bench-docs \
+	format clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1|\2/p' Makefile | while IFS='|' read -r name what; do \
 		printf '%-18s%s\n' "$$name" "$$what"; done
-	@echo 'PYTHON=... chooses the interpreter for .venv (3.11 or newer).'
+	@echo 'PYTHON=... chooses the interpreter for the environments (3.11 or newer).'
 
 install: $(STAMP) ## create or update .venv with all that development needs
 
-# $(PENDING) lies in .venv from the first change to the last. Found at the start, it means that an
-# earlier install was cut off half-way, and .venv is built anew rather than trusted. When pip itself
-# reports a failure, it has left the environment as it was, so the marker goes and the next call resumes.
+# Found at the start, the file .installing in an environment means that an earlier install was cut off half-way, and
+# the environment is built anew rather than trusted: it lies there from the first change to the last. When pip itself
+# reports a failure, it has left the environment as it was, so the file goes and the next call resumes.
 #
 # torch goes first, at its exact version: asked for as a range it may bring another build. The build
 # back end comes from constraints.txt as well, hence no build isolation.
-$(STAMP): pyproject.toml constraints.txt
+#
+# $(call make-environment,folder,file of constraints,extra)
+define make-environment
 	@set -euo pipefail; \
 	trap 'exit 130' INT TERM HUP; \
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo 'smoothlime needs Python 3.11 or newer: make install PYTHON=python3.11' >&2; exit 1; }; \
-	if [ -e $(PENDING) ] || ! $(BIN)/python -m pip --version > /dev/null 2>&1; then \
-		rm -rf $(VENV); mkdir $(VENV); touch $(PENDING); \
-		$(PYTHON) -m venv $(VENV); \
+	if [ -e $(1)/.installing ] || ! $(1)/bin/python -m pip --version > /dev/null 2>&1; then \
+		rm -rf $(1); mkdir $(1); touch $(1)/.installing; \
+		$(PYTHON) -m venv $(1); \
 	fi; \
-	touch $(PENDING); rm -f $(STAMP); \
+	touch $(1)/.installing; rm -f $(1)/.installed; \
 	get() { \
-		$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "$$@" \
+		$(1)/bin/python -m pip install --quiet --disable-pip-version-check -c $(2) "$$@" \
 			2> >(sed '/Location .* is ignored/d' >&2) && return; \
-		status=$$?; if [ $$status -le 2 ]; then rm -f $(PENDING); fi; exit $$status; \
+		status=$$?; if [ $$status -le 2 ]; then rm -f $(1)/.installing; fi; exit $$status; \
 	}; \
-	echo 'Installing into $(VENV); the first time takes a few minutes.'; \
+	echo 'Installing into $(1); the first time takes a few minutes.'; \
 	get "$$(grep '^torch==' constraints.txt)" hatchling editables; \
-	get --no-build-isolation -e '.[dev]'; \
-	touch $(STAMP); \
-	rm -f $(PENDING)
+	get --no-build-isolation -e '.[$(3)]'; \
+	touch $(1)/.installed; \
+	rm -f $(1)/.installing
+endef
 
-demo: install ## explain a small model and print the result
-	$(BIN)/python examples/demo.py
+$(STAMP): pyproject.toml constraints.txt
+	$(call make-environment,$(VENV),constraints.txt,dev)
+
+# torch, matplotlib for the picture, and scikit-learn, which has the data
+.venv-demo/.installed: pyproject.toml constraints.txt
+	$(call make-environment,.venv-demo,constraints.txt,paper)
+
+install-frameworks: $(FRAMEWORKS)/.installed ## create or update .venv-frameworks, for test-frameworks
+
+$(FRAMEWORKS)/.installed: pyproject.toml constraints.txt constraints-frameworks.txt
+	$(call make-environment,$(FRAMEWORKS),constraints-frameworks.txt,frameworks)
+
+demo: $(DEMO)/.installed ## explain a small model and print the result; installs only what that needs
+	$(DEMO)/bin/python examples/demo.py
 
 test: install ## all checks: format, lint, types, tests and doctests
 	$(BIN)/ruff format --check .
@@ -56,6 +77,14 @@ test: install ## all checks: format, lint, types, tests and doctests
 	$(BIN)/lint-imports
 	# a processor for each worker: more threads would wait for each other; finding no test at all is exit status 5, a failure
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
+
+# One run for each library that Keras runs on, as a process has one; the first has all else as well.
+test-frameworks: $(FRAMEWORKS)/.installed ## tests with JAX, Equinox, Flax and Keras, in an environment of their own
+	@set -euo pipefail; export OPENBLAS_NUM_THREADS=1; \
+	run() { echo "== Keras on $$1"; KERAS_BACKEND=$$1 $(FRAMEWORKS)/bin/python -m pytest "$${@:2}"; }; \
+	run jax tests/frameworks; \
+	run torch tests/frameworks/test_keras.py tests/frameworks/test_page.py; \
+	run numpy tests/frameworks/test_keras.py tests/frameworks/test_page.py
 
 test-data: install ## tests on the real data files of the paper; fails unless SMOOTHLIME_DATA names their folder
 	$(BIN)/python -m pytest tests/data
@@ -90,6 +119,6 @@ format: install ## reformat, and fix what the linter can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-clean: ## remove what was built, and .venv
-	rm -rf $(VENV) build dist docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+clean: ## remove what was built, and the environments
+	rm -rf $(VENV) $(FRAMEWORKS) .venv-demo build dist docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests docs examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2> /dev/null || true

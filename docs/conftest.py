@@ -1,4 +1,7 @@
-"""Makes the Python blocks of the pages here run as tests, in order and sharing names within a page."""
+"""Makes the Python blocks of the pages here run as tests, in order and sharing names within a page.
+
+Blocks of `py` instead of `python` need another environment: tests/frameworks runs those.
+"""
 
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE
 

@@ -11,6 +11,7 @@ import numpy as np
 from .._core.forks import survives_fork
 from ..errors import InvalidArgument, WrongType
 from ..models.adapt import is_torch_module
+from ..models.frameworks import framework_of
 from ..models.torch_layers import check_ready
 
 SLOPES = {
@@ -76,11 +77,11 @@ def gradient_bound(model: Any, *, output: str | None = None) -> float:
         raise InvalidArgument(msg)
     from ..models.torch import TorchModel
 
-    if isinstance(model, TorchModel):
+    if isinstance(model, TorchModel) and is_torch_module(model.module):
         _check_autocast(model)
         _check_told(model, output)
         return ROUNDED_UP * _network(model.module, is_probability=model.is_probability)
-    if is_torch_module(model):
+    if is_torch_module(model) and not framework_of(model):
         return ROUNDED_UP * _network(model, is_probability=output == "probability")
     if hasattr(model, "coef_"):
         return ROUNDED_UP * _linear(model, output)

@@ -19,6 +19,7 @@ from .._core.types import Array
 from ..errors import InvalidArgument, WrongType
 from ..estimators.certified import standardising_factor
 from ..models import Model, model_epsilon
+from ..models.adapt import is_torch_module
 from ..models.estimator import EstimatorModel
 from ..models.on_tables import TableModel
 from ..result.explanation import Explanation
@@ -180,7 +181,7 @@ def output_rounding(model: Model, rows: Array, factor: Factor, epsilon: float) -
 
     with np.errstate(over="ignore", invalid="ignore"):
         try:
-            if isinstance(inner, TorchModel):
+            if isinstance(inner, TorchModel) and is_torch_module(inner.module):  # others have layers of Keras
                 end = _through_network(start, inner, unit)
             elif isinstance(inner, EstimatorModel):
                 end = _through_linear(start, inner, unit)

@@ -11,6 +11,7 @@ import numpy as np
 from .._core.validate import as_names, check_choice
 from ..errors import InvalidArgument, WrongType
 from .fitted import kinds_of
+from .frameworks import framework_of, from_framework
 from .function import FunctionModel
 from .inputs import Inputs, check_held
 from .labels import refuse_predict
@@ -46,13 +47,14 @@ def as_model(
     Parameters
     ----------
     obj
-        A torch module or a program of `torch.export`, an estimator with `predict` or `predict_proba`, a Booster of
-        XGBoost or LightGBM, an ONNX model (an `InferenceSession`, a `ModelProto`, or the path of an `.onnx` file),
-        results of statsmodels, a function of points (n, d), or a Model already. Rows with more than two axes, such as
-        images (r, 3, 224, 224), reach torch modules and functions in their shape.
+        A torch module or a program of `torch.export`, a compiled function of JAX, a module of Equinox or Flax nnx, a
+        Keras model, an estimator with `predict` or `predict_proba`, a Booster of XGBoost or LightGBM, an ONNX model (an
+        `InferenceSession`, a `ModelProto`, or the path of an `.onnx` file), results of statsmodels, a function of
+        points (n, d), or a Model already. Rows with more than two axes, such as images (r, 3, 224, 224), reach networks
+        and functions in their shape.
     output
-        `None`: a torch module's outputs as they come, a classifier's probabilities. `"probability"` puts a
-        softmax on a torch module's logits (a sigmoid where there is one). `"margin"` takes the
+        `None`: a network's outputs as they come, a classifier's probabilities. `"probability"` puts a
+        softmax on a network's logits (a sigmoid where there is one). `"margin"` takes the
         `decision_function` of a classifier or an outlier detector, or the raw score of a boosted model.
     outputs
         Names of the outputs, unless the model brings them: classifiers do, Boosters and functions do not.
@@ -112,6 +114,8 @@ def as_model(
     if kind != "function":
         _only_for("held", held, "torch modules and functions", name)
         _only_for("output_key", output_key if kind != "onnx" else None, "models that return several outputs", name)
+    if kind == "framework":
+        return from_framework(obj, output=output, feature_names=names, outputs=called)
     if kind == "model":
         if names is not None or output is not None or called:
             msg = "obj is a Model already; set its output and names where it is made"
@@ -182,13 +186,15 @@ def as_asked(obj: Any, output: str | None) -> Model:
 
 
 def _kind(obj: Any) -> str:
-    """What an object is: "module" or "program" (of torch), "class", "model", "estimator", "function"; else ""."""
+    """What an object is: "framework", "module", "program" (of torch), "class", "model", "estimator", "function", ""."""
+    if isinstance(obj, type):
+        return "class"
+    if framework_of(obj):  # first: on torch, Keras models are modules
+        return "framework"
     if is_torch_module(obj):
         return "module"
     if _is_of(obj, TORCH_PROGRAM):
         return "program"
-    if isinstance(obj, type):
-        return "class"
     if is_model(obj):
         return "model"
     if is_onnx(obj):

@@ -76,6 +76,10 @@ class TorchModel:
     """What it is called with, where that is not just points (n, d)"""
     output_key: str | int | None = None
     """Which of several outputs is explained"""
+    known_range: tuple[float, float] | None = None
+    """Which no output leaves, where its last layer says so"""
+    spacing: float | None = None
+    """Relative spacing of its layers' numbers, where that is known not to be that of its points"""
     habits: set[str] = field(default_factory=set, compare=False)
     """WRITES once the module was seen to write into its input: only running it can tell"""
 
@@ -91,7 +95,7 @@ class TorchModel:
     @property
     def output_range(self) -> tuple[float, float] | None:
         """Range that no output leaves, where it is known."""
-        return (0.0, 1.0) if self.is_probability else None
+        return (0.0, 1.0) if self.is_probability else self.known_range
 
     @property
     def batch_bytes(self) -> int:
@@ -249,6 +253,8 @@ class TorchModel:
     @property
     def epsilon(self) -> float:
         """Relative spacing of the numbers that the network computes with."""
+        if self.spacing is not None:
+            return self.spacing
         return float(self.torch.finfo(self.tensor_dtype if self.autocast is None else self.autocast).eps)
 
 
