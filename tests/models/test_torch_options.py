@@ -1,6 +1,7 @@
 """What `as_model` can be told of a torch module beyond its outputs: compile it, or let it compute in fewer digits."""
 
 import dataclasses
+import pickle
 import re
 from types import SimpleNamespace
 
@@ -100,6 +101,12 @@ class TestCompile:
         with torch.no_grad():
             net[-1].weight.mul_(2)
         np.testing.assert_allclose(explain(model).values, explain(net).values, rtol=1e-5, atol=1e-6)
+
+    def test_it_reaches_another_process_as_what_it_is_made_of(self):
+        model = sl.as_model(network(), compile="eager")
+        again = pickle.loads(pickle.dumps(model))
+        assert again.compiled is not None
+        np.testing.assert_array_equal(explain(again).values, explain(model).values)
 
     def test_it_is_off_by_default(self, monkeypatch):
         monkeypatch.setattr(torch, "compile", lambda *_, **__: pytest.fail("nobody asked"))

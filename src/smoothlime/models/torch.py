@@ -319,9 +319,28 @@ def _compile(torch: Any, module: Any, backend: bool | str) -> Any:
         return None
     if isinstance(backend, str):
         _check_backend(torch.compiler, backend)
-    called = torch.func.functional_call
-    named = {} if backend is True else {"backend": backend}
-    return torch.compile(lambda parameters, points, **others: called(module, parameters, (points,), others), **named)
+    return Compiled(module, backend)
+
+
+class Compiled:
+    """A function of parameters and points that torch translates; in another process, once more."""
+
+    def __init__(self, module: Any, backend: bool | str) -> None:
+        torch: Any = sys.modules["torch"]  # is there: the module is
+        called = torch.func.functional_call
+        named = {} if backend is True else {"backend": backend}
+        self._call = torch.compile(
+            lambda parameters, points, **others: called(module, parameters, (points,), others), **named
+        )
+        self._made_of = module, backend
+
+    def __call__(self, parameters: Any, points: Any, **others: Any) -> Any:
+        """The module's outputs."""
+        return self._call(parameters, points, **others)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What it is made of again."""
+        return Compiled, self._made_of
 
 
 def _check_backend(compiler: Any, backend: str) -> None:
