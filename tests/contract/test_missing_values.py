@@ -339,3 +339,15 @@ class TestPromises:
 
     def test_without_a_model(self):
         assert sl.certify(None, ROWS, sigma=0.5, output_range=(0, 1)).lipschitz.shape == (len(ROWS),)
+
+
+@pytest.mark.parametrize(
+    "more", [{"n_samples": 100}, {}, {"design": "orthogonal", "method": "clime", "n_samples": 100}]
+)
+def test_progress_goes_on_from_rows_to_rows_with_other_gaps(more):
+    told = []
+    sl.explain(probit, ROWS, sigma=SIGMA, progress=lambda done, total: told.append((done, total)), **more)
+    assert all(done <= total for done, total in told)
+    assert told[-1][0] == told[-1][1] or not more  # without a number of draws it is a forecast
+    before_last = told[len(told) // 2]
+    assert before_last[0] < before_last[1]

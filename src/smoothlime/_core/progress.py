@@ -25,6 +25,7 @@ class Progress:
             raise InvalidArgument(msg, argument="progress")
         self.total = total
         self.done = 0
+        self.later = 0  # of parts of the work that have not begun
         self._label = label
         self._report: Report | None = progress if callable(progress) else None
         self._bar: Any = None
@@ -46,8 +47,8 @@ class Progress:
             self._bar.close()
 
     def expect(self, more: int) -> None:
-        """Say how many model rows are still to come, by the latest forecast."""
-        self.total = self.done + more
+        """Say how many model rows are still to come, by the latest forecast, of the part that is being worked on."""
+        self.total = self.done + more + self.later
         if self._bar is not None:
             self._bar.total = self.total
 

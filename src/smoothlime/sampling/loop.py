@@ -43,8 +43,10 @@ def run(plan: Plan, target: Target, progress: Any, *, tells_jumps: bool = False)
     parts = plan.by_gaps()
     found = ResultBuffer(r * t, max(part.plan.groups for part in parts), plan.d)
     asked = plan.asked
-    with Progress(progress, r * plan.stopping.looks[:2][-1]) as watch:  # a guess, until the first look knows better
-        for part in parts:
+    work = [len(part.rows) * part.plan.stopping.looks[:2][-1] for part in parts]
+    with Progress(progress, sum(work)) as watch:  # a guess, until the first look knows better
+        for i, part in enumerate(parts):
+            watch.later = sum(work[i + 1 :])
             asked[part.rows] = part.plan.asked[part.rows]
             theirs = objective.around(part)
             for rows in _panels(part.plan, theirs, part.rows):
