@@ -434,6 +434,27 @@ class TestComplaints:
         said = self.both(Function(Odd.apply), target=None, sigma=sl.Neighbourhood(1.0, fixed=[2]))
         assert said.startswith("the model's gradient is not finite near a draw around row 0: [ 1.  1. inf")
 
+    def test_gradients_of_a_feature_that_is_missing_may_be_anything(self):
+        """NaN, as where 0 is multiplied by it; and nothing is asked twice for it."""
+        asked = []
+
+        def model(a):
+            asked.append(len(a))
+            return torch.where(a.isnan(), 0.0, torch.sin(a)).sum(dim=1)
+
+        rows = X.copy()
+        rows[1, 2] = np.nan
+        e = sl.explain(Function(model), rows, sigma=0.5, n_samples=512, design="sobol", method="smoothgrad")
+        in_gaps = sum(asked)
+        np.testing.assert_array_equal(np.isnan(e.values), np.isnan(rows))
+        view = sl.explain(
+            InFullView(Function(model)), rows, sigma=0.5, n_samples=512, design="sobol", method="smoothgrad"
+        )
+        np.testing.assert_allclose(e.values, view.values, rtol=1e-6)
+        asked.clear()
+        sl.explain(Function(model), X, sigma=0.5, n_samples=512, design="sobol", method="smoothgrad")
+        assert in_gaps == sum(asked)
+
     @pytest.mark.parametrize("draws", ["shared", "independent"])
     def test_at_a_later_look(self, draws):
         calls = []

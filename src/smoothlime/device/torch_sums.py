@@ -54,6 +54,7 @@ class TorchSums:
     ) -> None:
         torch = model.torch
         self.model, self.is_shared = model, is_shared
+        self.has_gaps = bool(np.isnan(rows).any())
         self.points = TorchPoints(model, rows, free)
         # Apple's graphics cards know no float64: there sums are kept on the host
         self.home = torch.device("cpu") if model.device.type == "mps" else model.device
@@ -125,7 +126,10 @@ class TorchSums:
             by_draw = each.reshape(r, b, g * d)
             total = over_draws(by_draw).view(r, g, d)
             if self.points.free is not None:
-                self.unseen.add_(self._at_home(total.sum(dtype=self.first.dtype)))
+                others = total
+                if self.has_gaps:  # by what is missing there is no gradient, and it may be anything
+                    others = total.masked_fill(self.points.rows[rows].isnan()[:, None], 0.0)
+                self.unseen.add_(self._at_home(others.sum(dtype=self.first.dtype)))
             self.first[rows, i, groups].add_(self._wanted(total))
             if self.seen is not None and order is not None:
                 join(self.seen[:, :, i], rows, look(self._wanted(each.reshape(r, b * g, d)), order))

@@ -62,16 +62,15 @@ class Evaluation:
         (values,) = self._answered(points, None)
         return _finite(values, where)
 
-    def values_and_gradients(
-        self, points: Points, weights: Array, where: Where, features: Indices
-    ) -> tuple[Array, Points]:
-        """Finite outputs (n, k) as float64 and gradients (n, f) by some features, in the model's own type.
+    def values_and_gradients(self, points: Points, weights: Array, where: Where) -> tuple[Array, Points]:
+        """Finite outputs (n, k) as float64 and gradients (n, d) in the model's own type.
 
-        What they are by others, which are held, nobody asks: they may be missing.
+        These are finite, too, but where points are NaN: by what is missing there is no gradient.
         """
         values, gradients = self._answered(points, weights)
-        gradients = gradients if len(features) == gradients.shape[1] else gradients[:, features]
         values, bad = _finite(values, where), _not_finite(gradients)
+        if bad is not None and np.isnan(points).any():
+            bad = _not_finite(np.where(np.isnan(points), 0.0, gradients))
         if bad is not None:
             msg = f"the model's gradient is not finite near {where(bad)}: {gradients[bad]}"
             raise ModelError(msg)

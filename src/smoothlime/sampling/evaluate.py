@@ -126,7 +126,9 @@ def evaluate_outputs(plan: Plan, weights: Array, row: int, draws: GroupedDraws) 
 def _with_gradients(plan: Plan, points: Points, weights: Array, where: Where) -> tuple[Array, Points]:
     """Outputs (n, k) and gradients (n, f), for weights (r, k) of the rows that points belong to."""
     repeated = np.repeat(weights.astype(plan.dtype), len(points) // len(weights), axis=0)
-    return plan.evaluation.values_and_gradients(points, repeated, where, plan.factor.free)
+    values, found = plan.evaluation.values_and_gradients(points, repeated, where)
+    free = plan.factor.free
+    return values, found if len(free) == found.shape[1] else found[:, free]
 
 
 def _repeated(draws: GroupedDraws, t: int) -> GroupedDraws:
