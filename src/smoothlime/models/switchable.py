@@ -42,6 +42,8 @@ def categories_among(
     switches = check_switches(switches)
     if switches is False:
         return ()
+    if len(free) == len(names) and switches is True and one_hot in ("auto", None):
+        return ()  # nothing is held, and no column was named
     held = frozenset(range(len(names))) - set(map(int, free))
 
     def seen(j: int) -> Sequence[Any] | None:

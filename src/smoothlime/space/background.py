@@ -104,6 +104,8 @@ def read_scale(scale: Any, columns: Sequence[Any], d: int, categories: Sequence[
 
 def without_data(scale: Any, columns: Sequence[Any], d: int) -> Background | None:
     """Scales that need no data: logarithms; None where all columns are linear."""
+    if isinstance(scale, str) and scale == "linear":
+        return None
     words = read_scale(scale, columns, d)
     needy = [j for j, word in enumerate(words) if word not in ("linear", "log")]
     if needy:

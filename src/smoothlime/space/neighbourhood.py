@@ -270,6 +270,8 @@ class Neighbourhood:
 
     def holding(self, features: Sequence[str], feature_names: Sequence[str]) -> Neighbourhood:
         """The same neighbourhood with these features fixed as well."""
+        if not len(features):  # the names of a picture's pixels take a while to look through
+            return self
         already = set(self._fixed_positions(len(feature_names), feature_names))
         places = {name: j for j, name in enumerate(feature_names)}
         more = [name for name in features if places[name] not in already]
