@@ -20,8 +20,8 @@ from .tree_bounds import bound_jumps, check_bounded, is_certifiable
 FAR, STRETCH = 64, 2.5
 """Draws that tell how far trees jump where draws come rarely, and how many times as long as others they are."""
 
-BLOCK = 64
-"""Rows around which they are made at once."""
+FAR_NUMBERS = 2**21
+"""Jumps of them that are held at once, which may be one row's."""
 
 SAME = 1e-9
 """Share of a jump's size that rounding of its known mean may come to: below that there is nothing to compare."""
@@ -66,11 +66,12 @@ class TreeTarget:
 
     def far_jumps(self) -> Array:
         """Means of jumps and of their squares (2, r, t, f) at draws STRETCH times as long, the same for all rows."""
-        factor, r = self.problem.factor, len(self.weights)
+        factor, (r, t, _) = self.problem.factor, self.weights.shape
+        size = max(1, FAR_NUMBERS // (FAR * t * len(factor.free)))
         z = np.random.default_rng(0).standard_normal((1, FAR, len(factor.free)))
         steps, sums = factor.steps(STRETCH * z), []
-        for start in range(0, r, BLOCK):
-            slopes = self.at(np.arange(start, min(r, start + BLOCK)), steps)[1].slopes
+        for start in range(0, r, size):
+            slopes = self.at(np.arange(start, min(r, start + size)), steps)[1].slopes
             sums.append(np.stack([slopes.mean(axis=2), (slopes**2).mean(axis=2)]))
         return np.concatenate(sums, axis=1)
 
