@@ -310,4 +310,4 @@ def test_a_certificate_that_was_asked_for_is_not_traded_for_a_control(fitted):
     }
     e = sl.explain(fitted["xgboost"], CANCER.iloc[:1], **question)
     assert e.provenance.guarantee == "certified"
-    assert (e.method, e.design) == ("clime", "iid")
+    assert (e.method, e.design) == ("jumps", "iid")
