@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import smoothlime as sl
-from smoothlime.errors import InvalidArgument, ModelError
+from smoothlime.errors import InvalidArgument, ModelError, NoGradients
 from smoothlime.models import jax as adapter
 
 from ..contract.adapter_checks import CHECKS, Case, called
@@ -245,6 +245,8 @@ def test_a_function_that_is_not_compiled_gives_values_alone():
     e = sl.explain(scores, POINTS[:1], target=0, n_samples=256)
     assert e.method == "clime"
     np.testing.assert_allclose(e.prediction, scores(POINTS[:1])[:, 0], rtol=1e-5)
+    with pytest.raises(NoGradients, match=r"a function gives only values.*; around a function of JAX put jax\.jit"):
+        sl.explain(scores, POINTS[:1], target=0, method="smoothgrad")
 
 
 def _in_a_fork(queue, function):

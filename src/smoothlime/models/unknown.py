@@ -10,8 +10,8 @@ from ..errors import WrongType
 from .fitted import kinds_of, offers
 
 WANTED = (
-    "model must be a torch module, an estimator with predict, a Booster, an ONNX model or the path of its file, or a"
-    " function of points (n, d)"
+    "model must be a torch module, a compiled function of JAX, an Equinox, Flax or Keras model, an estimator with"
+    " predict, a Booster, an ONNX model or the path of its file, or a function of points (n, d)"
 )
 
 PAGE = "The page 'Bring your model' of the documentation has an example of each kind"

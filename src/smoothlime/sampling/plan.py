@@ -294,9 +294,10 @@ def _choose(
                 " scale='linear' or 'log' for it"
             )
             raise NoGradients(msg, argument="method")
+        way = "; around a function of JAX put jax.jit" * (problem.kind == "function")
         msg = (
             f"{estimator.name} needs gradients; a {problem.kind} gives only values."
-            " Use method='clime' or 'differences', or from_functions(values=..., gradients=...)"
+            f" Use method='clime' or 'differences', or from_functions(values=..., gradients=...){way}"
         )
         raise NoGradients(msg, argument="method")
     return estimator
