@@ -18,6 +18,7 @@ from .draws.designs import DESIGNS
 from .errors import InvalidArgument, NotConverged, WrongType
 from .models import Evaluation, Target, model_dtype, resolve_target
 from .models.evaluation import automatic_batch_size, row_name
+from .models.inputs import read_shaped
 from .models.problem import Problem
 from .models.targets import output_names
 from .result.explanation import around
@@ -364,10 +365,11 @@ def _moved(x: Any, j: int, grid: Array) -> Any:
     table = as_table(x, "x")
     if table is not None:
         return _moved_table(table, j, grid)
-    rows = check_rows(x, "x", finite=False)
+    flat, shape = read_shaped(x, "x")
+    rows = check_rows(flat, "x", finite=False)
     moved = np.repeat(rows, len(grid), axis=0)
     moved[:, j] = np.tile(grid, len(rows))
-    return moved
+    return moved.reshape(-1, *shape) if shape else moved
 
 
 def _moved_table(table: Table, j: int, grid: Array) -> Any:

@@ -62,6 +62,7 @@ def explain(
     X
         One row (d,) or rows (r, d): an array, a tensor, or a data frame (pandas, polars, pyarrow), whose columns give
         the feature names. Columns that hold no numbers are fixed; a model fitted on a data frame is asked with one.
+        With more than two axes, such as images (r, 3, 224, 224), the model is given that shape; see `e.shaped()`.
     method
         `"exact"` (structure: linear models and trees), `"jumps"` (structure: trees behind a curve, or in a full Σ),
         `"smoothgrad"` (gradients), `"clime"`, `"stein"`, `"differences"`, `"lime"` (predictions only), or settings such

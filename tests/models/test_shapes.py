@@ -140,6 +140,20 @@ class TestShapes:
         assert sl.agreement(net, IMAGES[:1], sigma=0.1, target=0).agrees != (False,)
         assert sl.robustness(net, IMAGES, sigma=0.3, target=0, neighbours=2, n_samples=64).mean > 0
 
+    def test_a_curve_goes_along_a_pixel(self):
+        found = sl.curve(lambda a: (a**2).sum(axis=(1, 2, 3)), IMAGES[:1], "x[0,5,2]", grid=[0.0, 1.0, 2.0], sigma=0.1)
+        np.testing.assert_allclose(np.diff(found.values), [1.0, 3.0], atol=1e-6)
+
+    def test_two_models_are_compared(self):
+        same = sl.compare(convolution(), convolution(), IMAGES, sigma=0.3, target=0, n_samples=256)
+        assert not any(same.changed)
+
+    def test_a_reference_for_shap_may_have_the_shape(self):
+        c = RNG.normal(size=SHAPE)
+        e = sl.explain(lambda a: (c * a).sum(axis=(1, 2, 3)), IMAGES, n_samples=512)
+        found = e.to_shap("contributions", reference=IMAGES[0])
+        np.testing.assert_allclose(found.values.reshape(IMAGES.shape), c * (IMAGES - IMAGES[0]), atol=1e-9)
+
     def test_a_few_large_images_are_asked_at_once(self):
         net = torch.nn.Sequential(torch.nn.AvgPool2d(100), torch.nn.Flatten()).eval()
         e = sl.explain(net, np.zeros((1, 1, 200, 200)), target=0, n_samples=64)

@@ -87,7 +87,8 @@ def _reference(e: Explanation, given: Any) -> Array:
         return _from_names(e, by_name)
     at = as_float_array(given, "reference")
     d = len(e.feature_names)
-    if at.shape not in ((d,), (1, d)):
+    shape = e.input_shape or (d,)
+    if at.shape not in ((d,), (1, d), shape, (1, *shape)):
         msg = f"reference must have one number for each of {d} features; got shape {at.shape}"
         raise InvalidArgument(msg)
     return at.reshape(d)
