@@ -170,6 +170,8 @@ def sigma_path(
     method: str | Estimator = "auto",
     neighbourhood: Neighbourhood | None = None,
     background: Any = None,
+    scale: str | Mapping[Any, str] = "linear",
+    fixed: Sequence[int | str] = (),
     target: int | str | Sequence[int | str] | Mapping[Any, float] | None = None,
     output: Literal["probability", "margin"] = "probability",
     n_samples: int | Literal["auto"] = "auto",
@@ -199,6 +201,8 @@ def sigma_path(
         `sigmas` to be what they say.
     background
         Data that gives the feature scales; `sigmas` then count in their standard deviations.
+    scale, fixed
+        As in `explain`. `scale="auto"` chooses for the largest of `sigmas`, and takes the same scales for all.
     n_samples
         Draws at each σ, rounded up to whole blocks of the design; 1,024 unless given. Their number is fixed: drawing
         on until a tolerance holds would give every σ draws of its own. As in `explain`, models with a closed form are
@@ -222,7 +226,7 @@ def sigma_path(
     )  # fmt: skip
     spreads = [float(each) if around is None else _times(around, around, each) for each in wanted]
     is_drawn = not is_free or design != "auto"
-    problem = prepare(model, x, sigma=spreads[0], background=background, output=output)
+    problem = prepare(model, x, sigma=spreads[-1], background=background, scale=scale, fixed=fixed, output=output)
     _check_one_row(problem.x.shape)
     problems = [problem.within(_times(around or Neighbourhood(), problem.neighbourhood, each)) for each in wanted]
     routes = _routes(problems, options, is_drawn=is_drawn, method=method, target=target, design=design)

@@ -114,6 +114,8 @@ def benchmark(
     *,
     sigma: Any = 1.0,
     background: Any = None,
+    scale: Any = "linear",
+    fixed: Any = (),
     target: Any = None,
     output: str = "probability",
     methods: Sequence[str] = (),
@@ -132,7 +134,7 @@ def benchmark(
 
     Parameters
     ----------
-    model, X, sigma, background, target, output
+    model, X, sigma, background, scale, fixed, target, output
         As in `explain`. A few rows are enough.
     methods, designs
         Only these; all that the model allows by default.
@@ -152,7 +154,8 @@ def benchmark(
         raise InvalidArgument(msg, argument="draws")
     first = check_count(seed, "seed", at_least=0) + 1  # the seed itself draws what errors are measured against
     seeds = range(first, first + check_count(repeats, "repeats", at_least=2))
-    question = {"sigma": sigma, "background": background, "target": target, "output": output}
+    question = {"sigma": sigma, "background": background, "scale": scale, "fixed": fixed, "target": target}
+    question["output"] = output
     case = _take_up(model, X, question, seed)
     d = len(case.plan.factor.free)
     field, left_out = with_enough_draws(pairs(_tried(methods, case), designs), counts, d)

@@ -19,6 +19,7 @@ from .._core.optional import require
 from .._core.validate import check_count
 from ..errors import InvalidArgument
 from ..models import Model, as_asked
+from ..space.background import without_data
 from ..space.neighbourhood import Neighbourhood
 from ._tables import Tables, load_tables, nearest
 
@@ -50,6 +51,7 @@ class ProblemOptions:
     background: str | None
     raw_units: bool
     fixed: str | None
+    scale: str
 
     def read(self) -> Inputs:
         """The model imported, the rows read, and the neighbourhood in the units asked for."""
@@ -65,8 +67,10 @@ class ProblemOptions:
 
     def _neighbourhood(self, tables: Tables) -> Neighbourhood:
         fixed = nearest(split_names(self.fixed, "--fixed"), tables.names)
+        scale = self._scale(tables.names)
         if self.raw_units:
-            found = Neighbourhood(self.sigma, fixed=fixed)
+            known = without_data(scale, tables.names, len(tables.names))
+            found = Neighbourhood(self.sigma, fixed=fixed, background=known)
         elif (n := len(tables.scales)) < 2:
             what = repr(self.table) if self.background is None else f"--background {self.background!r}"
             msg = (
@@ -75,8 +79,21 @@ class ProblemOptions:
             )
             raise InvalidArgument(msg)
         else:
-            found = Neighbourhood.from_data(tables.scales, self.sigma, fixed=fixed)
+            found = Neighbourhood.from_data(tables.scales, self.sigma, fixed=fixed, scale=scale)
         return dataclasses.replace(found, columns=tables.names)  # arrays have no column names of their own
+
+    def _scale(self, columns: tuple[str, ...]) -> str | dict[Any, str]:
+        """One word for all columns, or one for each of some: by position, as arrays have no names."""
+        if "=" not in self.scale:
+            return self.scale
+        pairs = [each.rpartition("=") for each in split_names(self.scale, "--scale")]
+        named = nearest(tuple(name for name, _, _ in pairs), columns)
+        places = {name: j for j, name in enumerate(columns)}
+        unknown = [name for name in named if name not in places]
+        if unknown:
+            msg = f"--scale names {unknown[0]!r}, which is not a column; the columns are {', '.join(columns)}"
+            raise InvalidArgument(msg)
+        return {places[name]: word for name, (_, _, word) in zip(named, pairs, strict=True)}
 
 
 def problem_options(table: str, *, most: int | None) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -101,6 +118,13 @@ def problem_options(table: str, *, most: int | None) -> Callable[[Callable[..., 
         ),
         click.option("--background", help=f"File whose columns give the standard deviations instead of {table}'s."),
         click.option("--raw-units", is_flag=True, help="Take --sigma in the units of the features instead."),
+        click.option(
+            "--scale",
+            default="linear",
+            show_default=True,
+            help="What a step is taken in: linear, log, ranks or auto, or some columns' own: age=log,visits=ranks."
+            " Ranks are those in --background, or else in the table.",
+        ),
         click.option("--fixed", help="Columns to hold fixed, separated by commas, besides those that hold no numbers."),
     )
 

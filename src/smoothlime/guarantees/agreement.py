@@ -84,6 +84,9 @@ def agreement(
     X: Any,
     *,
     sigma: Any = 1.0,
+    background: Any = None,
+    scale: Any = "linear",
+    fixed: Any = (),
     target: Any = None,
     output: Literal["probability", "margin"] = "probability",
     n_samples: int = 2_000,
@@ -96,6 +99,7 @@ def agreement(
 
     Rejects by Hotelling's test where there are at least 200 draws and five per feature, else by the largest |t|;
     affirms equality within `margin`, relative to ‖w‖, by a one-sided test of its own. Not rejecting is not agreeing.
+    `background`, `scale` and `fixed` are those of `explain`; scales with steps have no gradients to compare.
     Nor does agreeing rule out a rare, large jump, met by one draw in thousands, that makes the difference.
 
     Examples
@@ -114,7 +118,8 @@ def agreement(
         msg = f"agreement compares gradients with predictions; a {type(model).__name__} has no gradients to compare"
         raise NoGradients(msg)
     settings = Options(n_samples=n, seed=seed, batch_size=batch_size)
-    plan = resolve(prepare(adapted, X, sigma=sigma), settings, method="smoothgrad", design="iid")
+    problem = prepare(adapted, X, sigma=sigma, background=background, scale=scale, fixed=fixed)
+    plan = resolve(problem, settings, method="smoothgrad", design="iid")
     d = len(plan.factor.free)
     if n < d + 3:
         msg = f"n_samples={n} is too few for {d} features: least squares needs at least {d + 3} draws"

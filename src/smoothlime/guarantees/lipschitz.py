@@ -27,20 +27,17 @@ from .._core.validate import (
     as_float_array,
     check_choice,
     check_count,
-    check_finite,
     check_fraction,
     check_number,
     check_range,
-    check_rows,
 )
 from ..errors import InvalidArgument, WrongType
 from ..estimators.certified import standardising_factor
-from ..models import Differentiable, as_model
-from ..models.problem import build_problem
+from ..models import Differentiable
 from ..models.targets import BY_ROW, check_target, implied_range, is_by_row, stretch_of
 from ..result.explanation import Explanation
-from ..space.neighbourhood import Factor, Neighbourhood
-from ..space.tables import as_table
+from ..space.neighbourhood import Factor
+from .asked_about import of_explanation, of_rows
 from .declared import check_certifiable, check_has_gradients, check_outputs, check_slopes
 from .distances import ENDLESS, farthest_within, gradient_distance, range_distance
 from .residual import residuals
@@ -190,6 +187,9 @@ def certify(
     X: Any,
     *,
     sigma: Any = None,
+    background: Any = None,
+    scale: Any = "linear",
+    fixed: Any = (),
     output_range: tuple[float, float] | None = None,
     gradient_bound: float | None = None,
     target: Any = None,
@@ -210,6 +210,9 @@ def certify(
         so that the promise is about numbers reported at equal error and not only about their limit. What it explains,
         a margin or a contrast perhaps, only you know: give output_range or gradient_bound. With n_samples the model
         and target must be those explained, which its predictions and names tell.
+    background, scale, fixed
+        As in `explain`. Whatever steps are taken in, distances are those of draws: on scales other than linear, of
+        logarithms and scores. A gradient bound does not carry over to those.
     output_range
         Least and largest value of what is explained; known by itself for probabilities and rows.
     gradient_bound
@@ -230,26 +233,18 @@ def certify(
     (array([0.48394]), array([0.04835]))
     """
     explanation = X if isinstance(X, Explanation) else None
-    neighbourhood = _neighbourhood(explanation, sigma)
+    described = {"background": background, "scale": scale, "fixed": fixed}
+    n = check_count(n_samples, "n_samples", at_least=0)
     if explanation is not None:
         check_certifiable(explanation.method)
-        adapted = None if model is None else as_model(model)
-        rows, factor = explanation.x, explanation.factor
-        if n_samples and (np.isnan(rows) & ~explanation.missing).any():
-            msg = (
-                "this explanation is of rows with cells that are no numbers, which it does not keep; give the rows"
-                " themselves as X for n_samples to be drawn around them"
-            )
-            raise InvalidArgument(msg)
-    elif model is None:
-        adapted, (rows, factor) = None, _rows_alone(X, neighbourhood)
+        asked = of_explanation(model, explanation, n, sigma, described)
     else:
-        problem = build_problem(model, X, sigma=neighbourhood, output=None)
-        problem.check_rows()
-        adapted, rows, factor = problem.model, problem.rows, problem.factor
+        asked = of_rows(model, X, sigma, described)
+    adapted, rows, factor = asked.model, asked.rows, asked.factor
     check_target(target, adapted)
     check_choice(units, "units", ("standardised", "raw"))
-    scale = 1.0 if units == "standardised" else _isotropic(factor)
+    asked.check(units, gradient_bound)
+    unit = 1.0 if units == "standardised" else _isotropic(factor)
     known = None if output_range is None else check_range(output_range)
     if known is None and explanation is None:
         known = implied_range(adapted, target)
@@ -263,9 +258,10 @@ def certify(
             " on its explanations. A probability has output_range=(0, 1)"
         )
         raise InvalidArgument(msg)
-    n = check_count(n_samples, "n_samples", at_least=0)
     level = check_fraction(confidence, "confidence")
-    blur = row_rounding(rows, factor, spacing_of(adapted, explanation))
+    # on scales the model's own rounding comes after T: it is part of what is bounded
+    spacing = np.finfo(np.float64).eps if asked.is_on_scales else spacing_of(adapted, explanation)
+    blur = row_rounding(rows, factor, spacing)
     rounding, rounding_growth, unrounded = np.zeros(len(rows)), 0.0, ""
     if length is not None:
         rounding, rounding_growth, unrounded = slope_rounding(adapted, explanation, rows, factor, stretch_of(target))
@@ -313,22 +309,22 @@ def certify(
     missed = 0.0 if residual is None else 1 - level
     noise, guarantee = np.zeros(len(rows)), "certified"
     if explanation is not None and not explanation.is_exact:
-        noise, guarantee = 2 * explanation.radius / scale, explanation.provenance.guarantee
+        noise, guarantee = 2 * explanation.radius / unit, explanation.provenance.guarantee
         missed += 2 * (1 - explanation.provenance.confidence)
     return Certificate(
         kind=kind if residual is None else f"{kind} and residual",
-        lipschitz=np.full(len(rows), lipschitz / scale**2),
+        lipschitz=np.full(len(rows), lipschitz / unit**2),
         assumes=", ".join(assumes),
         confidence=max(0.0, 1 - missed),
         guarantee=guarantee,
         units=units,
-        paper_lipschitz=None if length is None else length / 2 / scale**2,
+        paper_lipschitz=None if length is None else length / 2 / unit**2,
         output_width=width,
         gradient_length=length,
         residual=residual,
         noise=noise,
         factor=convert,
-        sigma=scale,
+        sigma=unit,
         rounding=rounding,
         rounding_growth=rounding_growth,
         row_rounding=blur,
@@ -353,30 +349,6 @@ def _hold_against(
         standardised = np.where(e.held, 0.0, e.standardised)
         shortest = np.linalg.norm(standardised, axis=1) - 2 * e.radius - rounding / 2
         check_slopes(shortest / e.factor.std.max(), gradient_bound, "around row {i}")
-
-
-def _neighbourhood(explanation: Explanation | None, sigma: Any) -> Neighbourhood:
-    if explanation is not None:
-        if sigma is not None:
-            msg = "sigma is that of the explanation given as X; leave it out"
-            raise InvalidArgument(msg)
-        return explanation.neighbourhood
-    if sigma is None:
-        msg = "sigma is needed: how far an explanation can move depends on how much it smooths"
-        raise InvalidArgument(msg)
-    return sigma if isinstance(sigma, Neighbourhood) else Neighbourhood(sigma)
-
-
-def _rows_alone(X: Any, neighbourhood: Neighbourhood) -> tuple[Array, Factor]:
-    """Rows and their factor where no model is asked."""
-    table = as_table(X)
-    if table is None:
-        rows = check_rows(X, finite=False)
-        factor = neighbourhood.factor(rows.shape[1])
-        check_finite(rows, np.arange(rows.shape[1]), (), takes_gaps=True)
-        return rows, factor
-    factor = neighbourhood.holding(table.not_numeric, table.names).factor(len(table.names), table.names)
-    return table.numbers(), factor
 
 
 def _isotropic(factor: Factor) -> float:

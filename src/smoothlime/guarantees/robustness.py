@@ -14,13 +14,15 @@ from .._core.validate import check_choice, check_count, check_number, check_rang
 from ..errors import InvalidArgument
 from ..estimators import Estimator
 from ..models import Model, model_epsilon
-from ..models.problem import build_problem
+from ..models.on_scales import refuse_gradient_bound, refuse_raw_units
+from ..models.problem import Problem, build_problem
 from ..models.targets import each_target, implied_range, is_by_row, stretch_of
 from ..result.explanation import Explanation
 from ..sampling.loop import run
 from ..sampling.options import Options
 from ..sampling.plan import resolve
 from ..sampling.route import prepare
+from ..space.neighbourhood import Neighbourhood
 from .declared import check_has_gradients, check_outputs, check_slopes, is_certifiable
 from .lipschitz import certify
 
@@ -72,6 +74,9 @@ def robustness(
     X: Any,
     *,
     sigma: Any = 1.0,
+    background: Any = None,
+    scale: Any = "linear",
+    fixed: Any = (),
     method: str | Estimator = "auto",
     target: Any = None,
     neighbours: int = 10,
@@ -92,7 +97,8 @@ def robustness(
     The measure of Agarwal et al. (2021): neighbours are drawn from N(x, spread²·Σ), or N(x, spread²·I) in raw units,
     where spread=0.1 is the paper's 0.01·I. With `draws="independent"` sampling noise is part of it, as in the paper;
     with shared draws most of it cancels. With `target="predicted"` neighbours are explained for the output that is
-    predicted at their row, whatever is predicted at themselves.
+    predicted at their row, whatever is predicted at themselves. On scales other than linear neighbours are those in
+    logarithms or scores, so that they stay with the background as draws do.
 
     Examples
     --------
@@ -102,13 +108,14 @@ def robustness(
     True
     """
     settings = Options(n_samples=n_samples, draws=draws, seed=seed, batch_size=batch_size)
-    problem = build_problem(model, X, sigma=sigma, output=None)
+    problem = build_problem(model, X, sigma=sigma, background=background, scale=scale, fixed=fixed, output=None)
     problem.check_rows()
     rows, factor, adapted = problem.rows, problem.factor, problem.model
-    # by position: neighbours come as an array, which has no names
-    held = np.setdiff1d(np.arange(rows.shape[1]), factor.free)
-    around = dataclasses.replace(problem.neighbourhood, fixed=tuple(held.tolist()))
+    around = _around(problem)
     check_choice(units, "units", ("standardised", "raw"))
+    refuse_raw_units(adapted, units)
+    if gradient_bound is not None:
+        refuse_gradient_bound(adapted)
     if norm not in (1, 2):
         msg = f"norm must be 1 or 2; got {norm!r}"
         raise InvalidArgument(msg)
@@ -120,7 +127,7 @@ def robustness(
         (r, k, len(factor.free))
     )
     steps[:, :, factor.free] = width * (factor.steps(z) if units == "standardised" else z)
-    steps[..., : problem.x.shape[1]][np.repeat(problem.missing[:, None], k, axis=1)] = 0.0
+    steps[:, :, : problem.x.shape[1]][np.repeat(problem.missing[:, None], k, axis=1)] = 0.0
     everyone = np.concatenate([rows[:, None], rows[:, None] + steps], axis=1).reshape(-1, d)
     of_everyone = np.repeat(each_target(target, r), k + 1).tolist() if is_by_row(target) else target
 
@@ -177,6 +184,21 @@ def robustness(
         spread=width,
         assumes=assumes,
     )
+
+
+def _around(problem: Problem) -> Neighbourhood:
+    """The neighbourhood of rows as the model is asked: on their scales, and by position, as an array has no names."""
+    factor, width = problem.factor, problem.rows.shape[1]
+    held = tuple(np.setdiff1d(np.arange(width), factor.free).tolist())
+    if problem.scales is None and width == problem.x.shape[1]:
+        return dataclasses.replace(problem.neighbourhood, fixed=held)
+    if factor.is_diagonal:
+        std = np.ones(width)
+        std[factor.free] = factor.std
+        return Neighbourhood(1.0, scale=std, fixed=held)
+    covariance = np.eye(width)
+    covariance[np.ix_(factor.free, factor.free)] = factor.lower @ factor.lower.T
+    return Neighbourhood(1.0, covariance=covariance, fixed=held)
 
 
 def _slopes(model: Model, rows: Array, steps: Array, outputs: Array, longest: float) -> Array:

@@ -139,11 +139,24 @@ def as_given(model: Model) -> Model:
     return model.model if isinstance(model, ModelOnScales) else model
 
 
-def refuse_gradient_bound(model: Model, argument: str = "gradient_bound") -> None:
-    """A bound on the gradient of f says nothing of f∘T, whose slopes T′ are unbounded or jumps."""
+GRADIENT_BOUND = (
+    "a gradient bound does not carry over to scales other than 'linear': steps in logarithms or ranks make slopes of"
+    " any size. Give output_range instead, or scale='linear'"
+)
+"""What is said where one is given; a bound on the gradient of f says nothing of f∘T."""
+
+
+def refuse_gradient_bound(model: Model) -> None:
+    """Refuse a bound on the gradient for a model on scales."""
     if isinstance(model, ModelOnScales):
-        msg = (
-            "a gradient bound does not carry over to scales other than 'linear': steps in logarithms or ranks make"
-            " slopes of any size. Give output_range instead, or scale='linear'"
-        )
-        raise InvalidArgument(msg, argument=argument)
+        raise InvalidArgument(GRADIENT_BOUND, argument="gradient_bound")
+
+
+def refuse_raw_units(model: Model, units: str) -> None:
+    """Slopes per unit and Euclidean distances mean nothing where a step is one of a logarithm or a rank."""
+    if units == "raw" and isinstance(model, ModelOnScales):
+        raise InvalidArgument(RAW_UNITS, argument="units")
+
+
+RAW_UNITS = "units='raw' is for steps in the features themselves; with logarithms or ranks leave it out"
+"""What is said where they are asked for."""
