@@ -55,7 +55,8 @@ def as_model(
     output
         `None`: a network's outputs as they come, a classifier's probabilities. `"probability"` puts a
         softmax on a network's logits (a sigmoid where there is one). `"margin"` takes the
-        `decision_function` of a classifier or an outlier detector, or the raw score of a boosted model.
+        `decision_function` of a classifier or an outlier detector, the raw score of a boosted model, or the sum before
+        the curve of a regression of statsmodels.
     outputs
         Names of the outputs, unless the model brings them: classifiers do, Boosters and functions do not.
     takes
