@@ -15,18 +15,25 @@ import pytest
 import torch
 import xgboost
 from scipy.special import logsumexp, softmax
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.decomposition import PCA
 from sklearn.ensemble import (
+    BaggingRegressor,
     GradientBoostingClassifier,
     HistGradientBoostingRegressor,
     IsolationForest,
     RandomForestClassifier,
     RandomForestRegressor,
+    VotingClassifier,
+    VotingRegressor,
 )
+from sklearn.feature_selection import SelectKBest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVR
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+from sklearn.svm import SVR, LinearSVC
 
 import smoothlime as sl
 
@@ -186,12 +193,45 @@ SKLEARN = [
          outputs=("0", "1", "2")),
     Case("scikit-learn, all others", "score of outliers",
          lambda: IsolationForest(n_estimators=6, random_state=0).fit(X), score, POINTS, options=MARGIN),
-    Case("pipeline, scalers and a linear model", "",
+    Case("pipeline, steps by column and a linear model or a forest", "",
          lambda: make_pipeline(StandardScaler(), LogisticRegression()).fit(X, TWO), probabilities,
          POINTS, outputs=("0", "1"), method="exact"),
-    Case("pipeline, all others", "of trees",
+    Case("pipeline, steps by column and a linear model or a forest", "selection",
+         lambda: make_pipeline(SelectKBest(k=3), MaxAbsScaler(), RandomForestClassifier(6, random_state=0)).fit(
+             X, THREE), probabilities, POINTS, outputs=("0", "1", "2"), method="exact"),
+    Case("pipeline, steps by column and boosted trees", "",
          lambda: make_pipeline(StandardScaler(), xgboost.XGBClassifier(**FEW)).fit(X, TWO), probabilities,
-         POINTS, outputs=("0", "1")),
+         POINTS, outputs=("0", "1"), method="jumps"),
+    Case("pipeline, steps by column and boosted trees", "regression",
+         lambda: make_pipeline(StandardScaler(), xgboost.XGBRegressor(**FEW)).fit(X, VALUE), predict, POINTS,
+         method="exact"),
+    Case("pipeline, all others", "turned",
+         lambda: make_pipeline(PCA(3), LogisticRegression()).fit(X, TWO), probabilities, POINTS,
+         outputs=("0", "1")),
+    Case("average or bagging of known regressors", "average",
+         lambda: VotingRegressor([("line", LinearRegression()), ("trees", RandomForestRegressor(4, random_state=0))]
+                                 ).fit(X, VALUE), predict, POINTS, method="exact"),
+    Case("average or bagging of known regressors", "bagging",
+         lambda: BaggingRegressor(n_estimators=4, max_features=0.7, random_state=0).fit(X, VALUE), predict, POINTS,
+         method="exact"),
+    Case("soft vote of known classifiers, boosted ones among them", "",
+         lambda: VotingClassifier([("line", LogisticRegression()),
+                                   ("trees", GradientBoostingClassifier(n_estimators=4, random_state=0))],
+                                  voting="soft").fit(X, TWO), probabilities, POINTS, outputs=("0", "1"),
+         method="jumps"),
+    Case("calibrated classifier, of trees", "",
+         lambda: CalibratedClassifierCV(GradientBoostingClassifier(n_estimators=4, random_state=0), cv=2).fit(X, THREE),
+         probabilities, POINTS, outputs=("0", "1", "2"), method="jumps"),
+    Case("calibrated classifier, of a linear model and two classes", "",
+         lambda: CalibratedClassifierCV(LinearSVC(), method="isotonic", cv=2).fit(X, TWO), probabilities, POINTS,
+         outputs=("0", "1"), method="exact"),
+    Case("transformed target, of a linear model", "",
+         lambda: TransformedTargetRegressor(LinearRegression(), func=np.log, inverse_func=np.exp).fit(X, np.exp(VALUE)),
+         predict, POINTS, method="exact"),
+    Case("transformed target, of trees", "",
+         lambda: TransformedTargetRegressor(RandomForestRegressor(4, random_state=0), func=np.log,
+                                            inverse_func=np.exp).fit(X, np.exp(VALUE)),
+         predict, POINTS, method="jumps"),
 ]  # fmt: skip
 BOOSTED = [
     Case("XGBoost estimator", "regression", lambda: xgboost.XGBRegressor(**FEW).fit(X, VALUE), predict, POINTS,

@@ -4,14 +4,16 @@ import itertools
 
 import numpy as np
 import pytest
+from numba import types
 from scipy.special import ndtr
 
 from smoothlime import Neighbourhood
-from smoothlime.exact.curves import Curve
+from smoothlime.exact.curves import Bend, Curve
 from smoothlime.exact.trees.format import join_trees
 from smoothlime.exact.trees.jumps import find_jumps, plan_jumps
 from smoothlime.exact.trees.smoothing import smooth
 
+TABLE = np.array([0.1, 0.3, 0.301, 0.8]), np.array([0.0, 0.2, 0.7, 1.0])
 CURVES = {
     "logistic": (Curve("logistic"), 1),
     "both classes": (Curve("logistic", 1.7, mirrors=True), 1),
@@ -19,6 +21,13 @@ CURVES = {
     "exponential": (Curve("exponential"), 1),
     "softmax": (Curve("softmax"), 3),
     "none": (Curve("identity"), 2),
+    "sigmoid of a curve": (Curve("logistic", then=Bend("logistic", np.array([5.0]), np.array([-2.0]))), 1),
+    "sigmoid of sums": (Curve("identity", then=Bend("logistic", np.array([2.0, 0.7]), np.array([0.1, 0.0]))), 2),
+    "exponential of sums": (Curve("identity", then=Bend("exponential", np.full(1, 0.4), np.ones(1))), 1),
+    "square": (Curve("exponential", 0.5, then=Bend("square", np.ones(1), np.zeros(1))), 1),
+    "table": (Curve("logistic", then=Bend("table", np.ones(1), np.zeros(1), (TABLE,))), 1),
+    "shares of tables": (Curve("softmax", then=Bend("table", np.ones(3), np.zeros(3), (TABLE,) * 3, shares=True)), 3),
+    "shares of sigmoids": (Curve("identity", then=Bend("logistic", np.ones(2), np.zeros(2), shares=True)), 2),
 }
 
 
@@ -242,4 +251,7 @@ def test_the_kernel_is_compiled_once():
         for k, name in ((1, "logistic"), (3, "softmax")):
             trees, weights, x = ensemble(rng, 3, k), np.ones((1, k)), rng.normal(size=3)
             jumps_at(trees, Curve(name), x, x + rng.normal(size=(40, 3)), around, weights, weights)
-    assert len(jump_kernel.find_jumps.signatures) == len(jump_layout.lay_row.signatures) == 1
+    plain = [
+        each for each in jump_kernel.find_jumps.signatures if types.none in each
+    ]  # without a curve after the curve
+    assert len(plain) == len(jump_layout.lay_row.signatures) == 1

@@ -171,7 +171,10 @@ class TestChoosing:
         ("model", "message"),
         [
             (lambda a: a[:, 0], "only linear models and trees of scikit-learn and its kin"),
-            (make_pipeline(PolynomialFeatures(2), linear_model.Ridge()).fit(X, Y), "a Pipeline by predict has none"),
+            (
+                make_pipeline(PolynomialFeatures(2), linear_model.Ridge()).fit(X, Y),
+                "its PolynomialFeatures takes columns that are perturbed",
+            ),
             (
                 linear_model.LogisticRegression(max_iter=9_999).fit(*load_wine(return_X_y=True)),
                 "by predict_proba has none",
@@ -206,7 +209,7 @@ class TestChoosing:
     @pytest.mark.parametrize("scaler", [MaxAbsScaler(clip=True), MinMaxScaler(clip=True)])
     def test_scalers_that_clip_are_not_linear(self, scaler):
         model = make_pipeline(scaler, linear_model.LinearRegression()).fit(X, Y)
-        with pytest.raises(NoClosedForm, match="a Pipeline by predict has none"):
+        with pytest.raises(NoClosedForm, match="its steps bend feature 0 before it reaches a linear model"):
             sl.explain(model, X[:1], method="exact")
 
     @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ MODELS = {
     "xgboost, logistic": (lambda: xgboost.XGBRegressor(objective="reg:logistic", **FEW).fit(X, TWO), margin, True),
     "xgboost, ranks": (lambda: xgboost.XGBRanker(**FEW).fit(X, GRADE, group=GROUPS), margin, True),
     "xgboost in a pipeline": (
-        lambda: make_pipeline(StandardScaler(), xgboost.XGBClassifier(**FEW)).fit(X, TWO), margin, False,
+        lambda: make_pipeline(StandardScaler(), xgboost.XGBClassifier(**FEW)).fit(X, TWO), margin, True,
     ),
     "catboost": (lambda: catboost.CatBoostClassifier(**CAT).fit(X, TWO), formula, True),
     "catboost, three classes": (lambda: catboost.CatBoostClassifier(**CAT).fit(X, THREE), formula, True),
@@ -75,7 +75,7 @@ MODELS = {
     ),
     "catboost, of a loss": (lambda: catboost.CatBoost({"loss_function": "Logloss", **CAT}).fit(X, TWO), formula, True),
     "catboost in a pipeline": (
-        lambda: make_pipeline(StandardScaler(), catboost.CatBoostClassifier(**CAT)).fit(X, TWO), formula, False,
+        lambda: make_pipeline(StandardScaler(), catboost.CatBoostClassifier(**CAT)).fit(X, TWO), formula, True,
     ),
 }  # fmt: skip
 

@@ -10,7 +10,8 @@ import pytest
 import torch
 import xgboost
 from sklearn.cluster import DBSCAN
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import BaggingRegressor, RandomForestClassifier, RandomForestRegressor, VotingRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -71,7 +72,9 @@ def test_what_is_no_model_names_the_nearest_recipe(thing, said, ask):
     "model",
     [
         RandomForestRegressor(), LinearRegression(), LogisticRegression(),
-        make_pipeline(StandardScaler(), LinearRegression()), xgboost.XGBRegressor(), lightgbm.LGBMClassifier(),
+        make_pipeline(StandardScaler(), LinearRegression()), VotingRegressor([("line", LinearRegression())]),
+        BaggingRegressor(), TransformedTargetRegressor(LinearRegression()), xgboost.XGBRegressor(),
+        lightgbm.LGBMClassifier(),
     ],
     ids=lambda model: type(model).__name__,
 )  # fmt: skip

@@ -21,9 +21,6 @@ from .on_scales import TreesOnScales, put_trees_on_scales
 from .trees.form import TreesForm, read_ensemble
 from .trees.jumps import Jumps
 
-WELL_MEASURED = 1e-3
-"""Probabilities less than this from 0 or 1 do not say how sharp a logistic curve is."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BentTrees:
@@ -34,26 +31,37 @@ class BentTrees:
 
     def has_closed_form(self, factor: Factor) -> bool:
         """Whether nothing needs to be drawn."""
-        return factor.is_diagonal and self.curve.name == "identity"
+        return factor.is_diagonal and self.curve.name == "identity" and self.curve.then is None
 
     def size(self, x: Array) -> float:
         """Least size that outputs are compared at: digits that a margin loses may move them by as much."""
-        margins = self.form.size(x)
-        if self.curve.name == "identity":
+        margins, curve, then = self.form.size(x), self.curve, self.curve.then
+        if curve.name == "identity" and then is None:
             return margins
-        steepest = self.curve.outputs(self.form.values(x)).max() if self.curve.name == "exponential" else 0.25
-        return float(max(1.0, self.curve.sharpness * margins * steepest))
+        steepest = 1.0 if curve.name == "identity" else 0.25
+        if curve.name == "exponential" or then is not None:
+            highest = float(np.abs(curve.outputs(self.form.values(x))).max())
+            steepest = highest if curve.name == "exponential" else steepest
+            steepest *= 1.0 if then is None else then.steepest(highest)
+        least = 1.0 if then is None or then.name in ("logistic", "table") else 0.0
+        return float(max(least, curve.sharpness * margins * steepest))
 
     @property
     def spread(self) -> Array:
         """(1,) or (k,) how much outputs can vary at all."""
-        if self.curve.name == "identity":
+        then = self.curve.then
+        if self.curve.name == "identity" and then is None:
             return self.form.spread
-        return np.ones(1) if self.curve.name != "exponential" else np.full(1, np.inf)
+        is_bounded = self.curve.name != "exponential" if then is None else then.name in ("logistic", "table")
+        return np.ones(1) if is_bounded else np.full(1, np.inf)
 
     def values(self, x: Array) -> Array:
         """Outputs (r, k)."""
         return self.curve.outputs(self.form.values(x))
+
+    def tangents(self, x: Array, weights: Array) -> Array:
+        """Weights (r, t, m) on margins: how outputs weighed by (r, t, k) would change if the curve were its tangent."""
+        return self.curve.gradient(self.form.values(x), weights)
 
     def margin_slopes(self, x: Array, factor: Factor, weights: Array) -> Array:
         """Exact smoothed slopes (r, t, f) of margins weighed by (r, t, m), for diagonal Σ."""
@@ -94,41 +102,3 @@ def find_margin_trees(model: Model, factor: Factor) -> tuple[TreesForm | TreesOn
     if moved:
         return None, f"the trees split on categories of feature {moved[0]}, which is perturbed; list it in `fixed`"
     return trees, ""
-
-
-def find_curve(margins: Array, answers: Array, tolerance: float) -> Curve | None:
-    """The curve that takes margins (n, m) to what the model answers (n, k), or None where it is none of ours."""
-    for curve in _candidates(margins, answers):
-        with np.errstate(over="ignore"):
-            found = curve.outputs(margins)
-        if found.shape == answers.shape and np.abs(found - answers).max() <= tolerance * _size(margins, answers):
-            return curve
-    return None
-
-
-def _size(margins: Array, answers: Array) -> float:
-    """What a difference is compared with: float32 margins are off by a share of themselves."""
-    return float(max(1.0, np.abs(margins).max()) * max(1.0, np.abs(answers).max()))
-
-
-def _candidates(margins: Array, answers: Array) -> list[Curve]:
-    """Curves that would have as many outputs, plain ones first."""
-    if margins.shape[1] == 1 and answers.shape[1] == 2:
-        positive = answers[:, 1:]
-        return [Curve("logistic", s, mirrors=True) for s in (1.0, 2.0, *_sharpness(margins, positive))]
-    if margins.shape != answers.shape:
-        return []
-    found = [Curve("identity"), *(Curve("logistic", s) for s in (1.0, *_sharpness(margins, answers)))]
-    if margins.shape[1] > 1:
-        return [*found, Curve("softmax")]
-    return [*found, Curve("exponential")]
-
-
-def _sharpness(margins: Array, probabilities: Array) -> list[float]:
-    """What a margin is multiplied by, if outputs are logistic curves of margins: LightGBM has a parameter for it."""
-    p = probabilities.ravel()
-    use = (p > WELL_MEASURED) & (p < 1 - WELL_MEASURED) & (np.abs(margins.ravel()) > WELL_MEASURED)
-    if not use.any():
-        return []
-    ratio = np.log(p[use] / (1 - p[use])) / margins.ravel()[use]
-    return [float(ratio[np.abs(margins.ravel()[use]).argmax()])]

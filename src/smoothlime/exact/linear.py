@@ -47,7 +47,9 @@ class LinearModel:
     link: Link
     terms: Array | None = None
     """(m,) size of what the intercept was summed from, where that is more than the intercept itself"""
-    takes_gaps = False
+    gap: Array | None = None
+    """(m, d) what is added in the place of coef·a where a is missing, if anything is"""
+    takes_gaps: bool = False
 
     def size(self, x: Array) -> float:
         """A line may come to 0, of which only last digits of its terms are left; curves keep a size of their own."""
@@ -60,12 +62,33 @@ class LinearModel:
 
     def values(self, x: Array) -> Array:
         """Outputs (r, k)."""
-        return self.offset + self.link.value(x @ self.coef.T + self.intercept) @ self.turn.T
+        return self.offset + self.link.value(self._middle(x)) @ self.turn.T
+
+    def _middle(self, x: Array) -> Array:
+        """(r, m) coef·x + intercept."""
+        if self.gap is None:
+            return np.asarray(x @ self.coef.T + self.intercept)
+        gaps = np.isnan(x)
+        return np.asarray(np.where(gaps, 0.0, x) @ self.coef.T + gaps @ self.gap.T + self.intercept)
 
     def smooth(self, x: Array, factor: Factor, weights: Array) -> Smoothed:
-        """E f, its slopes and how much of f they explain; Σ may be full."""
-        middle = x @ self.coef.T + self.intercept  # (r, m)
-        moved = self.coef[:, factor.free]
+        """E f, its slopes and how much of f they explain; Σ may be full. A missing value is not perturbed."""
+        gaps = np.isnan(x[:, factor.free]) if self.gap is not None else np.zeros((1, 1), dtype=np.bool_)
+        if not gaps.any():
+            return self._smooth(x, factor, weights, self.coef[:, factor.free])
+        patterns, which = np.unique(gaps, axis=0, return_inverse=True)
+        found: dict[str, Array] = {}
+        for i, pattern in enumerate(patterns):
+            rows = np.flatnonzero(which.ravel() == i)
+            part = self._smooth(x[rows], factor, weights[rows], self.coef[:, factor.free] * ~pattern)
+            for name in ("slopes", "mean", "fidelity", "radius"):
+                of_rows = getattr(part, name)
+                found.setdefault(name, np.empty((len(x), *of_rows.shape[1:])))[rows] = of_rows
+        return Smoothed(**found)
+
+    def _smooth(self, x: Array, factor: Factor, weights: Array, moved: Array) -> Smoothed:
+        """The same for rows of which the same coefficients (m, f) are moved."""
+        middle = self._middle(x)
         tau = np.broadcast_to(np.linalg.norm(factor.whiten(moved), axis=1), middle.shape)
         parts = weights @ self.turn  # (r, m)
         slopes = (parts * self.link.slope(middle, tau)) @ moved
@@ -105,7 +128,10 @@ class LinearModel:
 
     def _terms(self, x: Array) -> Array:
         """(r, m) size of what c·x + b is summed from."""
-        return np.abs(x) @ np.abs(self.coef).T + (np.abs(self.intercept) if self.terms is None else self.terms)
+        size = np.abs(np.nan_to_num(x)) @ np.abs(self.coef).T
+        if self.gap is not None:
+            size = size + np.isnan(x) @ np.abs(self.gap).T
+        return np.asarray(size + (np.abs(self.intercept) if self.terms is None else self.terms))
 
 
 def read_linear(estimator: Any, ask: str) -> LinearModel | None:
@@ -115,11 +141,11 @@ def read_linear(estimator: Any, ask: str) -> LinearModel | None:
     """
     scale, shift, shifted = _nothing()
     steps = getattr(estimator, "steps", None)
-    if steps is not None and type(estimator).__name__ == "Pipeline" and _is_sklearn(estimator):
+    if steps is not None and type(estimator).__name__ == "Pipeline" and is_sklearn(estimator):
         for _, step in steps[:-1]:
             if step is None or step == "passthrough":
                 continue
-            found = _scaler(step)
+            found = scaler(step)
             if found is None:
                 return None
             scale, shift = scale * found[0], shift * found[0] + found[1]
@@ -149,10 +175,11 @@ def read_linear(estimator: Any, ask: str) -> LinearModel | None:
 def _known(estimator: Any) -> str | None:
     """Name of its class if we know it; a subclass may predict as it likes, and is asked instead."""
     name = type(estimator).__name__
-    return name if name in (*IDENTITY, *EXPONENTIAL, *MARGINS) and _is_sklearn(estimator) else None
+    return name if name in (*IDENTITY, *EXPONENTIAL, *MARGINS) and is_sklearn(estimator) else None
 
 
-def _is_sklearn(thing: Any) -> bool:
+def is_sklearn(thing: Any) -> bool:
+    """Whether its class is scikit-learn's own."""
     return type(thing).__module__.partition(".")[0] == "sklearn"
 
 
@@ -160,10 +187,10 @@ def _nothing() -> tuple[Any, Any, Any]:
     return 1.0, 0.0, 0.0
 
 
-def _scaler(step: Any) -> tuple[Any, Any] | None:
+def scaler(step: Any) -> tuple[Any, Any] | None:
     """a -> scale·a + shift, of a scaler that has been fitted."""
     kind = type(step).__name__
-    if kind not in SCALERS or not _is_sklearn(step) or getattr(step, "clip", False):
+    if kind not in SCALERS or not is_sklearn(step) or getattr(step, "clip", False):
         return None
     if kind == "MinMaxScaler":
         return step.scale_, step.min_

@@ -68,5 +68,9 @@ class TableModel:
 
     def values(self, points: Points) -> Any:
         """Outputs at each point, (n, k)."""
+        return self.model.values(self.framed(points))
+
+    def framed(self, points: Points) -> Any:
+        """Points as the model is given them."""
         frame: Any = self.table.to_frame(points, self.free)
-        return self.model.values(frame.to_pandas() if self.as_pandas else frame)
+        return frame.to_pandas() if self.as_pandas else frame

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from .._core.types import Array, Indices, Points
 from ..errors import ModelError, NoClosedForm
 from ..estimators import AxisJumps, Estimator
-from ..exact.bent_trees import BentTrees, find_curve, find_margin_trees
+from ..exact.bent_trees import BentTrees, find_margin_trees
+from ..exact.curves import AGREES, find_curve
+from ..exact.known import KnownSum, find_known
 from ..models import Evaluation, Target
 from ..models.problem import Problem
 from ..uncertainty.bounds import JumpBounds
-from .exact_route import AGREES, ROUNDED, compare, place, probes
-from .tree_bounds import bound_jumps, check_bounded, is_certifiable
+from .exact_route import ROUNDED, compare, place, probes, prove_known
+from .tree_bounds import bound_jumps, bound_sum, check_bounded, is_certifiable
 
 FAR, STRETCH = 64, 2.5
 """Draws that tell how far trees jump where draws come rarely, and how many times as long as others they are."""
@@ -32,13 +35,17 @@ class TreeTarget:
     """What is explained of trees around rows: weights (r, t, k) on outputs, and (r, t, m) on margins for a control."""
 
     problem: Problem
-    trees: BentTrees
+    x: Array
+    """(r, D) the rows in the coordinates of the trees: their features first"""
+    trees: BentTrees | KnownSum
     weights: Array
     margins: Array
     slopes: Array | None
     """(r, t, f) known mean of the control; None where there is none"""
     bounds: JumpBounds | None
     """Of rows × targets (r, t, ...); None where nobody vouches for errors"""
+    known: Array | None = None
+    """(r, t, f) slopes of what stands beside the trees, and has a closed form"""
     far: Array | None = None
     """(2, r, t, f) means of jumps, and of their squares, further out; None where the control tells what is not met"""
 
@@ -47,22 +54,24 @@ class TreeTarget:
         slopes = None if self.slopes is None else self.slopes[..., kept]
         bounds = self.bounds and self.bounds.of_features(kept)
         far = None if self.far is None else self.far[..., kept]
-        return dataclasses.replace(self, problem=problem, slopes=slopes, bounds=bounds, far=far)
+        known = None if self.known is None else self.known[..., kept]
+        return dataclasses.replace(self, problem=problem, slopes=slopes, bounds=bounds, known=known, far=far)
 
     def at(self, rows: Indices, steps: Points) -> tuple[Array, AxisJumps]:
         """Outputs (r, t, n), and jumps (r, t, n, f), of some rows at steps (1 or r, n, f) from them."""
-        x, factor = self.problem.x[rows], self.problem.factor
+        x, factor = self.x[rows], self.problem.factor
         found = self.trees.jumps(
             x, steps.astype(np.float64, copy=False), factor, self.weights[rows], self.margins[rows]
         )
         bounds = None if self.bounds is None else _of_rows(self.bounds, rows)
+        slopes = found.slopes if self.known is None else found.slopes + self.known[rows][:, :, None]
         if self.slopes is None:
             far = None if self.far is None else self.far[:, rows].reshape(2, -1, self.far.shape[3])
-            return found.outputs, AxisJumps(found.slopes, None, bounds, far)
+            return found.outputs, AxisJumps(slopes, None, bounds, far)
         known = self.slopes[rows][:, :, None]
         away = found.of_margin - known
         away[np.abs(away) <= SAME * np.abs(known)] = 0.0
-        return found.outputs, AxisJumps(found.slopes, away, bounds)
+        return found.outputs, AxisJumps(slopes, away, bounds)
 
     def far_jumps(self) -> Array:
         """Means of jumps and of their squares (2, r, t, f) at draws STRETCH times as long, the same for all rows."""
@@ -87,7 +96,9 @@ class KnownTrees:
     """A model that is a known curve of known trees."""
 
     problem: Problem
-    trees: BentTrees
+    x: Array
+    """(r, D) the rows in the coordinates of the trees: their features first"""
+    trees: BentTrees | KnownSum
     evaluations: int
     """Model rows that it took to find out, per row"""
 
@@ -97,14 +108,17 @@ class KnownTrees:
 
     def toward(self, target: Target, method: Estimator) -> TreeTarget:
         """The trees with a target: its control is how it would change if the curve were its tangent at x."""
-        factor, x = self.problem.factor, self.problem.x
-        margins = self.trees.curve.gradient(self.trees.form.values(x), target.weights)
-        slopes = bounds = None
+        factor, x = self.problem.factor, self.x
+        margins = self.trees.tangents(x, target.weights)
+        slopes = bounds = known = None
         if method.wants_control and factor.is_diagonal:
             slopes = self.trees.margin_slopes(x, factor, margins)
+        bound: Any = bound_jumps
+        if isinstance(self.trees, KnownSum):
+            known, bound = self.trees.known_slopes(x, factor, target.weights), bound_sum
         if method.assumes:
-            bounds = bound_jumps(self.trees, x, factor, target.weights, margins, slopes, SAME)
-        found = TreeTarget(self.problem, self.trees, target.weights, margins, slopes, bounds)
+            bounds = bound(self.trees, x, factor, target.weights, margins, slopes, SAME)
+        found = TreeTarget(self.problem, x, self.trees, target.weights, margins, slopes, bounds, known)
         is_told = method.assumes or slopes is not None
         return found if is_told else dataclasses.replace(found, far=found.far_jumps())
 
@@ -119,7 +133,7 @@ def settle_trees(
     is_needed = method.needs == "trees"
     if not is_needed and instead is None:
         return method, None
-    found, why_not = _find(problem, batch_size)
+    found, why_not = _find(problem, batch_size, is_needed=is_needed)
     if found is None and is_needed:
         msg = (
             f"method={method.name!r} needs trees whose outputs we know: {why_not}."
@@ -127,35 +141,72 @@ def settle_trees(
         )
         raise NoClosedForm(msg, argument="method")
     if found is not None and is_needed and method.assumes:
-        check_bounded(found.trees.curve)
+        check_bounded(found.trees)
     if is_needed or found is None:
         return method, found
     assert instead is not None
     is_served = found.trees.has_closed_form(problem.factor)
-    is_served |= bool(instead.assumes) and not is_certifiable(found.trees, problem.x)
+    is_served |= bool(instead.assumes) and not is_certifiable(found.trees, found.x)
     return (method, None) if is_served else (instead, found)
 
 
-def _find(problem: Problem, batch_size: int) -> tuple[KnownTrees | None, str]:
+def _find(problem: Problem, batch_size: int, *, is_needed: bool) -> tuple[KnownTrees | None, str]:
     """The trees and the curve, once they are seen to give what the model answers at the rows and around them."""
+    known, why_not = find_known(problem, is_drawn=is_needed)
+    if why_not:
+        return None, why_not
+    if known is not None:
+        return _find_parts(known, problem, batch_size, is_needed=is_needed)
     form, why_not = find_margin_trees(problem.model, problem.factor)
     if form is None:
         return None, why_not
-    near, x_near = probes(problem)
-    r, x = len(problem.rows), np.concatenate([problem.x, x_near])
-    try:
-        answers = Evaluation(problem.model, batch_size).values(np.concatenate([problem.rows, near]), place(r))
-    except ModelError:
-        if np.isnan(problem.x[:, problem.factor.free]).any():
-            return None, "it takes no missing values"
-        raise
+    r, near, x, answers = _ask(problem, problem.x, batch_size)
+    if answers is None:
+        return None, "it takes no missing values"
     curve = find_curve(form.values(x), answers, AGREES)
     if curve is None:
         return None, "its outputs are none of the curves of their sum that we know"
     trees = BentTrees(form, curve)
+    why_not = _why_not_same(trees, x, answers, r)
+    return (None, why_not) if why_not else (KnownTrees(problem, problem.x, trees, 1 + -(-near // r)), "")
+
+
+def _find_parts(
+    known: KnownSum, problem: Problem, batch_size: int, *, is_needed: bool
+) -> tuple[KnownTrees | None, str]:
+    """The same for a model that is made of others."""
+    if not known.bent:
+        return None, "it is made of lines, which method='exact' knows" if is_needed else ""
+    why_not = prove_known(known, problem)
+    if why_not:
+        return None, why_not
+    r, near, x, answers = _ask(problem, known.x, batch_size)
+    if answers is None:
+        return None, "it takes no missing values"
+    why_not = _why_not_same(known, x, answers, r)
+    return (None, why_not) if why_not else (KnownTrees(problem, known.x, known, 1 + -(-near // r)), "")
+
+
+def _ask(problem: Problem, x: Array, batch_size: int) -> tuple[int, int, Array, Array | None]:
+    """How many rows there are, and points near them; all of them as numbers, and the model's answers there.
+
+    None where it refuses missing values.
+    """
+    near, x_near = probes(problem, x)
+    r = len(problem.rows)
+    points = np.concatenate([problem.rows, near])
+    try:
+        answers = Evaluation(problem.model, batch_size).values(points, place(r))
+    except ModelError:
+        if np.isnan(problem.x[:, problem.factor.free]).any():
+            return r, len(near), x, None
+        raise
+    return r, len(near), np.concatenate([x, x_near]), answers
+
+
+def _why_not_same(trees: BentTrees | KnownSum, x: Array, answers: Array, r: int) -> str:
+    """Why trees are not the model that gave the answers, "" if they are."""
     off, lost = compare(trees, x, answers, r)
     if off > AGREES:
-        return None, f"the trees that were read do not reproduce its outputs (off by {off:.2g} of their size)"
-    if lost > ROUNDED:
-        return None, f"it rounds its outputs, and loses {min(lost, 1):.0%} of how they vary around the rows"
-    return KnownTrees(problem, trees, 1 + -(-len(near) // r)), ""
+        return f"the trees that were read do not reproduce its outputs (off by {off:.2g} of their size)"
+    return f"it rounds its outputs, and loses {min(lost, 1):.0%} of how they vary around the rows" * (lost > ROUNDED)

@@ -10,11 +10,12 @@ import numpy as np
 from .._core.types import Array, Indices
 from ..errors import NoClosedForm
 from ..estimators import ControlBatch, Estimator, GroupedDraws
+from ..exact.curves import AGREES
 from ..exact.margins import Margins, find_margins
 from ..models import Evaluation, Target
 from ..models.links import cotangent, probabilities
 from ..models.problem import Problem
-from .exact_route import AGREES, ROUNDED, compare, place, probes
+from .exact_route import ROUNDED, compare, place, probes
 
 MOST_MARGINS = 5
 """With no more classes than this every margin is a control, else the one combination that matters most at x."""

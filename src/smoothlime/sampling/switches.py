@@ -18,6 +18,7 @@ from .._core.types import Array, Flags, Indices, Points
 from ..draws.blocks import Chunk, Layout
 from ..draws.designs import DESIGNS, Stream
 from ..errors import ModelError
+from ..exact.known import view_of
 from ..models import Evaluation, Target
 from ..models.problem import Problem
 from ..models.switchable import Switchable
@@ -152,14 +153,15 @@ class Found:
 
 def _exact(route: ExactRoute, choices: Choices, weights: Array, smoothed: Array) -> Found:
     """Two means of the closed form, of the switched row and of the row."""
-    x, factor = route.problem.x, route.problem.factor
+    x, factor, rows = route.problem.x, route.problem.factor, view_of(route.problem).rows
     found = Found.empty(*choices.is_own.shape)
     pairs = choices.pairs(np.arange(len(x)))
     block = 2**14
     for start in range(0, len(pairs), block):
         some = pairs.some(slice(start, start + block))
         switched = choices.switched(x[some.rows], some.which, choices.numbers)
-        mean = route.form.smooth(switched, factor, np.ascontiguousarray(weights[some.rows])).mean
+        coded = choices.switched(rows[some.rows], some.which, choices.codes)
+        mean = route.form.smooth(route.placed(coded, switched), factor, np.ascontiguousarray(weights[some.rows])).mean
         found.effect[some.rows, some.which] = mean - smoothed[some.rows]
         found.standard_error[some.rows, some.which] = 0.0
     return found

@@ -13,12 +13,12 @@ import numpy as np
 from .._core.types import Array
 from ..errors import NoClosedForm
 from ..exact.bent_trees import BentTrees
-from ..exact.curves import Curve
+from ..exact.curves import AGREES, Curve
+from ..exact.known import KnownSum
 from ..exact.trees.form import TreesForm
 from ..exact.trees.jump_bounds import AxisBounds, bound_axes
 from ..space.neighbourhood import Factor
 from ..uncertainty.bounds import JumpBounds, density
-from .exact_route import AGREES
 
 CUT = 7.0
 """Standard deviations beyond which the kernel looks at no threshold."""
@@ -50,6 +50,27 @@ def bound_jumps(
         for each in dataclasses.fields(bounds):
             getattr(found, each.name)[rows] = getattr(bounds, each.name)
     return found
+
+
+def bound_sum(
+    known: KnownSum, x: Array, factor: Factor, weights: Array, controls: Array, slopes: Array | None, same: float
+) -> JumpBounds:
+    """The same for a sum of trees behind curves: bounds of its parts add up, but for the largest density.
+
+    `slopes` are the known means of the margins of all parts together.
+    """
+    found: JumpBounds | None = None
+    for (part, turn), own in known.split(controls):
+        of_part = None if slopes is None else part.margin_slopes(x, factor, own)
+        one = bound_jumps(part, x, factor, weights @ turn, own, of_part, same)
+        if found is not None:
+            peaks = np.maximum(one.peaks, found.peaks)
+            one = JumpBounds(*(getattr(one, each) + getattr(found, each) for each in one.__slots__))
+            one = dataclasses.replace(one, peaks=peaks)
+        found = one
+    assert found is not None
+    off = sqrt(2 / pi) * AGREES * known.size(x) * np.abs(weights).sum(axis=2) * largest_stretch(factor)
+    return dataclasses.replace(found, off=found.off + off)
 
 
 def _bound_part(
@@ -89,19 +110,26 @@ def _bound_part(
     return JumpBounds(slopes, np.broadcast_to(axes.peaks[:, None], slopes.shape), away, off, off_of_control)
 
 
-def is_certifiable(trees: BentTrees, x: Array) -> bool:
-    """Whether enough is known of the curve, and rounding leaves room for an error bound, whatever is drawn."""
-    return trees.curve.name in BOUNDED and bool(AGREES * trees.size(x) <= COARSEST * trees.spread.max())
+def is_certifiable(trees: BentTrees | KnownSum, x: Array) -> bool:
+    """Whether enough is known of curves, and rounding leaves room for an error bound, whatever is drawn."""
+    return not _unbounded(trees) and bool(AGREES * trees.size(x) <= COARSEST * trees.spread.max())
 
 
-def check_bounded(curve: Curve) -> None:
+def check_bounded(trees: BentTrees | KnownSum) -> None:
     """Refuse curves that are not known well enough for a certificate."""
-    if curve.name not in BOUNDED:
-        msg = (
-            f"guarantee='certified' has no bound for jumps of trees behind the curve {curve.name!r}; method='clime' has"
-            " one, from output_range"
-        )
+    if what := _unbounded(trees):
+        msg = f"guarantee='certified' has no bound for jumps of trees {what}; method='clime' has one, from output_range"
         raise NoClosedForm(msg, argument="method")
+
+
+def _unbounded(trees: BentTrees | KnownSum) -> str:
+    """What there is no bound for; "" where there is one."""
+    if isinstance(trees, KnownSum):
+        beside = "beside which stand closed forms" if trees.rest.parts else ""
+        return beside or next((what for part, _ in trees.bent if (what := _unbounded(part))), "")
+    if trees.curve.then is not None:
+        return "behind a curve of a curve"
+    return "" if trees.curve.name in BOUNDED else f"behind the curve {trees.curve.name!r}"
 
 
 def oscillation(curve: Curve, weights: Array, ranges: Array) -> Array:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import inspect
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -22,11 +23,12 @@ from ..._core.types import Array, Indices
 from ...errors import NoClosedForm
 from ...space.neighbourhood import Factor
 from ..closed_form import Smoothed
-from ..curves import Curve
+from ..curves import AGREES, Curve, find_curve
 from .format import TreeEnsemble
 from .jumps import JumpPlan, Jumps, find_jumps, plan_jumps
-from .plan import make_plan
-from .read.recognise import recognise
+from .plan import Plan, make_plan
+from .read.recognise import Access, probe_rows, recognise
+from .read.sklearn import ask_sklearn
 from .smoothing import smooth
 
 LIBRARIES = ("catboost", "lightgbm", "sklearn", "xgboost")
@@ -40,8 +42,11 @@ class TreesForm:
     def __init__(self, trees: TreeEnsemble) -> None:
         self.trees = trees
         self.categorical_features = trees.categorical_features
-        self._plan = make_plan(trees)
         self._largest, self.spread = _extent(trees)
+
+    @cached_property
+    def _plan(self) -> Plan:
+        return make_plan(self.trees)
 
     @cached_property
     def jump_plan(self) -> JumpPlan:
@@ -58,7 +63,7 @@ class TreesForm:
 
     def smooth(self, x: Array, factor: Factor, weights: Array) -> Smoothed:
         """E f and its slopes; a missing value is not perturbed, and its slope is 0."""
-        std = np.zeros(factor.d)
+        std = np.zeros(x.shape[1])  # rows may have more than the features: what is made of fixed ones
         std[factor.free] = factor.std
         found = smooth(self.trees, x, std, weights=weights, plan=self._plan)
         free = factor.free
@@ -102,9 +107,11 @@ class Reading:
     form: TreesForm
     why_no_sum: str | None = None
     """Why its everyday output has no closed form, "" where it has one; None as long as nobody asked"""
+    curves: tuple[tuple[str, Curve | None], ...] = ()
+    """By the methods that were asked, what they make of the sum of the trees, if it is a curve of ours"""
 
 
-METHODS = ("predict", "predict_proba", "decision_function", "_raw_predict")
+METHODS = ("predict", "predict_proba", "decision_function", "_raw_predict", "transform", "inverse_transform")
 """What models and their parts answer with."""
 
 _READ: dict[int, tuple[weakref.ref[Any], Reading]] = {}
@@ -119,20 +126,48 @@ def read_ensemble(estimator: Any, *, is_margin: bool) -> TreesForm | None:
     if access is None:
         return None
     require("numba", extra="trees", to="explain trees exactly")
-    contents = access.contents(), _answering(estimator)
-    reading = kept = _recall(estimator, contents)
-    if reading is None:
-        reading = Reading(contents, TreesForm(access.prove()))
+    reading = _read(estimator, access)
     if reading.why_no_sum is None and not is_margin:
         reading = dataclasses.replace(reading, why_no_sum=access.why_no_sum(reading.form.trees))
-    if reading is not kept and contents == (
-        access.contents(),
-        _answering(estimator),
-    ):  # else another thread has changed it meanwhile
-        _keep(estimator, reading)
+        _keep_if_same(estimator, access, reading)
     if not is_margin and reading.why_no_sum:
         raise NoClosedForm(reading.why_no_sum)
     return reading.form
+
+
+def read_curve(estimator: Any, method: str) -> tuple[TreesForm, Curve | None] | None:
+    """The trees of an estimator, and what its prediction method makes of their sum; None if it is not made of trees.
+
+    Of the curve, None where it is none of ours. It is found at the rows at which the trees were proved.
+    """
+    access = recognise(estimator) if type(estimator).__module__.partition(".")[0] in LIBRARIES else None
+    if access is None:
+        return None
+    require("numba", extra="trees", to="explain trees exactly")
+    reading = _read(estimator, access)
+    known = dict(reading.curves)
+    if method not in known:
+        rows = probe_rows(reading.form.trees)
+        answers = ask_sklearn(estimator, method)(rows)
+        known[method] = find_curve(reading.form.values(rows), answers, AGREES)
+        _keep_if_same(estimator, access, dataclasses.replace(reading, curves=tuple(known.items())))
+    return reading.form, known[method]
+
+
+def _read(estimator: Any, access: Access) -> Reading:
+    """What was read of an estimator before, or now."""
+    contents = access.contents(), _answering(estimator)
+    reading = _recall(estimator, contents)
+    if reading is None:
+        reading = Reading(contents, TreesForm(access.prove()))
+        _keep_if_same(estimator, access, reading)
+    return reading
+
+
+def _keep_if_same(estimator: Any, access: Access, reading: Reading) -> None:
+    """Keep what was read, unless another thread has changed the estimator meanwhile."""
+    if reading.contents == (access.contents(), _answering(estimator)):
+        _keep(estimator, reading)
 
 
 def _recall(estimator: Any, contents: Any) -> Reading | None:
@@ -149,11 +184,16 @@ def _answering(estimator: Any) -> frozenset[Any] | None:
     None where others were put in their place, which may do anything: the model is proved each time.
     """
     parts = [estimator, getattr(estimator, "booster_", None), getattr(estimator, "_Booster", None)]
-    parts += np.ravel(getattr(estimator, "estimators_", [])).tolist()
+    return answering([*parts, *np.ravel(getattr(estimator, "estimators_", [])).tolist()])
+
+
+def answering(parts: Sequence[Any]) -> frozenset[Any] | None:
+    """The classes of some objects, and the functions that answer for them; None where others took their place."""
     if any(not getattr(each, "__dict__", {}).keys().isdisjoint(METHODS) for each in parts):
         return None
     return frozenset(
-        (kind, *(getattr(kind, name, None) for name in METHODS)) for kind in {type(each) for each in parts}
+        (kind, *(inspect.getattr_static(kind, name, None) for name in METHODS))
+        for kind in {type(each) for each in parts}
     )
 
 

@@ -38,7 +38,7 @@ def bound_axes(
     from . import bound_kernel, jump_layout  # numba, and only where it is needed
 
     (r, _), f, t, k = x.shape, len(factor.free), controls.shape[1], trees.k
-    std = np.zeros(factor.d)
+    std = np.zeros(x.shape[1])
     std[factor.free] = factor.std
     rows = np.array(trees.with_missing(x, std == 0), order="C")
     weights, place = np.array(controls, order="C"), factor.free.copy()
@@ -51,7 +51,7 @@ def bound_axes(
         begin, end, slot_first, weight = slots
         thresholds[i] = (end - begin)[place]
         near = np.flatnonzero(end > begin)
-        peak = np.zeros(factor.d)
+        peak = np.zeros(x.shape[1])
         if factor.is_diagonal:
             peak[near] = np.maximum.reduceat(weight, slot_first[near]) if len(near) else 0.0
         else:

@@ -29,6 +29,9 @@ LANES = 32
 IDENTITY, LOGISTIC, EXPONENTIAL, SOFTMAX = range(4)
 """Curves from margins to outputs."""
 
+TO_LOGISTIC, TO_EXPONENTIAL, TO_SQUARE, TO_TABLE = range(4)
+"""What may come after a curve: `BEND_NUMBERS` in `exact/curves.py`."""
+
 LOG2E, LN2_HIGH, LN2_LOW = 1.4426950408889634, 0.693147180369123816490, 1.90821492927058770002e-10
 MAGIC = 6755399441055744.0
 """1.5·2⁵²: what is added to it and taken off again is rounded to an integer, which stands in its lowest bits."""
@@ -100,7 +103,44 @@ def exp(x):
 
 
 @numba.njit(**SETTINGS)
-def bend(curve, sharpness, k, m, f):
+def look_up(x, knots, heights, start, stop):
+    """What x becomes by straight lines between the knots from start to stop, flat beyond them."""
+    if not x > knots[start]:
+        return heights[start]
+    if x >= knots[stop - 1]:
+        return heights[stop - 1]
+    at = start + np.searchsorted(knots[start:stop], x, side="right")
+    share = (x - knots[at - 1]) / (knots[at] - knots[at - 1])
+    return heights[at - 1] + share * (heights[at] - heights[at - 1])
+
+
+@numba.njit(**SETTINGS)
+def bend_again(then, k, f):
+    """Outputs of a curve, f (k·LANES,), become those of the curve after it, and then perhaps shares of their sum."""
+    kind, scale, shift, first, knots, heights, shares = then
+    for c in range(k):
+        for lane in range(LANES):
+            e = c * LANES + lane
+            v = scale[c] * f[e] + shift[c]
+            if kind == TO_LOGISTIC:
+                f[e] = 1 / (1 + exp(-v))
+            elif kind == TO_EXPONENTIAL:
+                f[e] = exp(v)
+            elif kind == TO_SQUARE:
+                f[e] = v * v
+            else:
+                f[e] = look_up(v, knots, heights, first[c], first[c + 1])
+    if shares:
+        for lane in range(LANES):
+            total = 0.0
+            for c in range(k):
+                total += f[c * LANES + lane]
+            for c in range(k):
+                f[c * LANES + lane] = f[c * LANES + lane] / total if total > 0 else 1.0 / k
+
+
+@numba.njit(**SETTINGS)
+def bend(curve, sharpness, then, k, m, f):
     """Outputs f (k·LANES,) of margins m: each by itself, or all together."""
     if curve == IDENTITY:
         for e in range(k * LANES):
@@ -125,6 +165,8 @@ def bend(curve, sharpness, k, m, f):
         for c in range(k):
             for lane in range(LANES):
                 f[c * LANES + lane] /= total[lane]
+    if then is not None:  # which its type says: without one, this is compiled as if it were not there
+        bend_again(then, k, f)
 
 
 @numba.njit(**SETTINGS)
@@ -216,8 +258,8 @@ def add_walk(start, asks, index, other, low, high, slot_first, value, width, tar
 
 
 @numba.njit(**SETTINGS)
-def scan(curve, sharpness, k, threshold, first, room, slot_weight, is_full, centre, narrow, margin, changes, m, before,
-         after, weight, jumps, of_margin):  # fmt: skip
+def scan(curve, sharpness, then, k, threshold, first, room, slot_weight, is_full, centre, narrow, margin, changes, m,
+         before, after, weight, jumps, of_margin):  # fmt: skip
     """Along one feature, for all lanes: jumps (k·LANES,) of outputs and of margins, each by its density.
 
     Takes `changes` back to 0.
@@ -228,7 +270,7 @@ def scan(curve, sharpness, k, threshold, first, room, slot_weight, is_full, cent
             m[c * LANES + lane] = margin[c * LANES + lane] + changes[at + lane]
             changes[at + lane] = 0.0
     count = threshold.shape[0]
-    bend(curve, sharpness, k, m, before)
+    bend(curve, sharpness, then, k, m, before)
     for e in range(k * LANES):
         jumps[e] = of_margin[e] = 0.0
     for s in range(1, count + 1):
@@ -246,7 +288,7 @@ def scan(curve, sharpness, k, threshold, first, room, slot_weight, is_full, cent
                 changes[at + lane] = 0.0
                 m[c * LANES + lane] += change
                 of_margin[c * LANES + lane] += weight[lane] * change
-        bend(curve, sharpness, k, m, after)
+        bend(curve, sharpness, then, k, m, after)
         for c in range(k):
             for lane in range(LANES):
                 e = c * LANES + lane
@@ -287,9 +329,9 @@ def mix(weights, found, out):
 
 
 @numba.njit(**SETTINGS)
-def find_jumps(x, steps, first_draw, last_draw, place, precision, is_full, word, deepest, curve, sharpness, weights,
-               controls, threshold, feature_first, target, value, slots, constant, pruned, words, outputs, jumps,
-               of_margin):  # fmt: skip
+def find_jumps(x, steps, first_draw, last_draw, place, precision, is_full, word, deepest, curve, sharpness, then,
+               weights, controls, threshold, feature_first, target, value, slots, constant, pruned, words, outputs,
+               jumps, of_margin):  # fmt: skip
     """Around one row x (d,), for some of the steps (n, f): adds to outputs (t, n), and their jumps (t, n, f).
 
     And to those of the margins that are weighed by controls (t, k). place (f,) says which features are perturbed;
@@ -322,7 +364,7 @@ def find_jumps(x, steps, first_draw, last_draw, place, precision, is_full, word,
             elif totals[tree] > 1:
                 add_words(words, tree, totals[tree], width, output_of[tree], ranks, ones, twos, fails, margin, changes,
                           room)  # fmt: skip
-        bend(curve, sharpness, k, margin, after)
+        bend(curve, sharpness, then, k, margin, after)
         for o in range(weights.shape[0]):
             mix(weights[o], after, outputs[o, start : start + some])
         for i in range(place.shape[0]):
@@ -333,8 +375,8 @@ def find_jumps(x, steps, first_draw, last_draw, place, precision, is_full, word,
             if is_full:
                 centre_draws(x[j], steps, draws, i, precision, centre)
             own = threshold[feature_first[j] + begin[j] : feature_first[j] + end[j]]
-            scan(curve, sharpness, k, own, slot_first[j], room, slot_weight, is_full, centre, narrow, margin, changes,
-                 m, before, after, weight, found, found_of_margin)  # fmt: skip
+            scan(curve, sharpness, then, k, own, slot_first[j], room, slot_weight, is_full, centre, narrow, margin,
+                 changes, m, before, after, weight, found, found_of_margin)  # fmt: skip
             for o in range(weights.shape[0]):
                 mix(weights[o], found, jumps[o, start : start + some, i])
                 mix(controls[o], found_of_margin, of_margin[o, start : start + some, i])

@@ -22,7 +22,7 @@ import numpy as np
 
 from ..._core.types import Array, Flags
 from ...space.neighbourhood import Factor
-from ..curves import CURVES, Curve
+from ..curves import Curve
 from .format import Ints, Longs, TreeEnsemble
 from .smoothing import processors, share
 
@@ -132,7 +132,7 @@ def find_jumps(
     from . import jump_kernel, jump_layout  # numba, and only where it is needed
 
     (r, _), n, f, t = x.shape, steps.shape[1], len(factor.free), weights.shape[1]
-    std = np.zeros(factor.d)
+    std = np.zeros(x.shape[1])  # rows may have more than the features: what is made of fixed ones
     std[factor.free] = factor.std
     rows = np.array(trees.with_missing(x, std == 0), order="C")
     mixed, constant = curve.of_margins(weights)
@@ -142,7 +142,7 @@ def find_jumps(
     common = precision(factor, np.zeros(f, dtype=np.bool_))
     found = Jumps(np.zeros((r, t, n)), np.zeros((r, t, n, f)), np.zeros((r, t, n, f)))
     arrays = tuple(getattr(plan, name) for name in plan.__slots__)
-    number = list(CURVES).index(curve.name)
+    number, then = curve.number, curve.bend(len(trees.base))
 
     def work(task: tuple[int, int, int]) -> None:
         i, start, stop = task
@@ -151,8 +151,8 @@ def find_jumps(
         row = jump_layout.lay_row(rows[i], std, word, *arrays)
         jump_kernel.find_jumps(
             rows[i], moved[i % len(moved)], start, stop, place, own, not factor.is_diagonal, word, plan.deepest,
-            number, curve.sharpness, mixed[i], controls[i], plan.threshold, plan.feature_first, plan.target, plan.value,
-            *row, found.outputs[i], found.slopes[i], found.of_margin[i],
+            number, curve.sharpness, then, mixed[i], controls[i], plan.threshold, plan.feature_first, plan.target,
+            plan.value, *row, found.outputs[i], found.slopes[i], found.of_margin[i],
         )  # fmt: skip
 
     pieces = max(1, min(n // PIECE, processors() if threads is None else threads))
