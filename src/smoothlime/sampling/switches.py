@@ -17,7 +17,7 @@ from .._core.progress import Progress
 from .._core.types import Array, Flags, Indices, Points
 from ..draws.blocks import Chunk, Layout
 from ..draws.designs import DESIGNS, Stream
-from ..errors import ModelError
+from ..errors import ModelError, NoClosedForm
 from ..exact.known import view_of
 from ..models import Evaluation, Target
 from ..models.problem import Problem
@@ -160,11 +160,32 @@ def _exact(route: ExactRoute, choices: Choices, weights: Array, smoothed: Array)
     for start in range(0, len(pairs), block):
         some = pairs.some(slice(start, start + block))
         switched = choices.switched(x[some.rows], some.which, choices.numbers)
-        coded = choices.switched(rows[some.rows], some.which, choices.codes)
-        mean = route.form.smooth(route.placed(coded, switched), factor, np.ascontiguousarray(weights[some.rows])).mean
+        placed = _placed(route, choices, some, choices.switched(rows[some.rows], some.which, choices.codes), switched)
+        mean = route.form.smooth(placed, factor, np.ascontiguousarray(weights[some.rows])).mean
         found.effect[some.rows, some.which] = mean - smoothed[some.rows]
         found.standard_error[some.rows, some.which] = 0.0
     return found
+
+
+def _placed(route: ExactRoute, choices: Choices, pairs: Pairs, coded: Array, switched: Array) -> Array:
+    """Switched rows as the closed form takes them; an error says which level the model does not take."""
+    try:
+        return route.placed(coded, switched)
+    except NoClosedForm as err:
+        for i in range(len(pairs)):
+            try:
+                route.placed(coded[i : i + 1], switched[i : i + 1])
+            except NoClosedForm as its:
+                raise ModelError(_not_taken(choices.names[int(pairs.which[i])], its)) from err
+        raise
+
+
+def _not_taken(switch: tuple[str, str], why: Exception) -> str:
+    column, level = switch
+    return (
+        f"the model does not take {level!r} in {column!r}, as switches would have it: {why}. Name the columns,"
+        " or their levels, that it takes: switches=[...] or {column: levels}; or give switches=False"
+    )
 
 
 def _sampled(
@@ -303,12 +324,7 @@ class _Pass:
                 try:
                     self._ask(points[one], pairs.rows[one], steps if len(steps) == 1 else steps[one], called[one])
                 except ModelError as its:
-                    j, v = names[i]
-                    msg = (
-                        f"the model does not take {v!r} in {j!r}, as switches would have it: {its}. Name the columns,"
-                        " or their levels, that it takes: switches=[...] or {column: levels}; or give switches=False"
-                    )
-                    raise ModelError(msg) from err
+                    raise ModelError(_not_taken(names[i], its)) from err
             raise
 
     def _ask(self, points: Array, rows: Indices, steps: Points, called: Sequence[str]) -> Array:
