@@ -41,7 +41,7 @@ before = {name: slopes(name) for name in MODELS}
 with multiprocessing.get_context("fork").Pool(1) as pool:
     for name in MODELS:
         try:
-            found = pool.apply_async(slopes, [name]).get(20)
+            found = pool.apply_async(slopes, [name]).get(60)
         except multiprocessing.TimeoutError:
             print(name, "hangs")
             break
@@ -67,7 +67,7 @@ except sl.errors.InvalidArgument as err:
 
 
 def run(script):
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False)
     assert not done.returncode, done.stderr[-2000:]
     return done.stdout.strip().splitlines()
 
