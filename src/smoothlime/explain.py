@@ -142,9 +142,7 @@ def explain(
     route = resolve(problem, options, is_drawn=is_drawn, method=method, target=target, design=design)
     asked = route.resolve(target)
     warn_against_data(problem)
-    (explanation,) = add_switches(
-        route, asked, run(route, asked, options.confidence, progress), progress, output_range=output_range
-    )
+    (explanation,) = add_switches(route, asked, run(route, asked, options.confidence, progress), options, progress)
     if n_samples is None:
         warn_not_converged({explanation.output_name: explanation})
     return explanation
@@ -204,7 +202,7 @@ def explain_outputs(
     every = every_output(route.outputs, len(problem.rows))
     warn_against_data(problem)
     found = run(route, every, options.confidence, progress)
-    found = add_switches(route, every, found, progress, output_range=output_range)
+    found = add_switches(route, every, found, options, progress)
     explanations = dict(zip(every.names, found, strict=True))
     if n_samples is None:
         warn_not_converged(explanations)

@@ -716,3 +716,45 @@ def test_gaps_that_a_model_does_not_take_are_named(folder):
     done = explain(folder, "with_gaps", table="empty.csv")
     assert done.exit_code == 2
     assert "row 1 of TABLE has no value in any" in done.output or "row 1 of X has no value in any" in done.output
+
+
+class TestSwitches:
+    MIXED = "age,debt,city\n20,1,a\n40,5,b\n60,2,a\n30,3,b\n"
+
+    @pytest.fixture
+    def table(self, folder):
+        (folder / "mixed.csv").write_text(self.MIXED)
+        return "mixed.csv"
+
+    def test_other_levels_are_told(self, folder, table):
+        done = explain(folder, "mixed", table=table)
+        assert done.exit_code == 0, done.output
+        assert "  city: a → b  +1" in done.output
+        out = folder / "e.json"
+        assert explain(folder, "mixed", "-o", str(out), table=table).exit_code == 0
+        np.testing.assert_allclose(sl.load(out).switches.effect[:2], [[np.nan, 1.0], [-1.0, np.nan]], atol=1e-9)
+
+    def test_levels_come_from_the_background(self, folder, table):
+        (folder / "more.csv").write_text("age,debt,city\n20,1,a\n40,5,b\n60,2,c\n")
+        done = explain(folder, "mixed", "--background", str(folder / "more.csv"), table=table)
+        assert done.exit_code == 2
+        assert "the model does not take 'c' in 'city', as switches would have it" in done.output
+
+    def test_they_can_be_left_out(self, folder, table):
+        for more in (["--no-switches"], ["--raw-units"]):
+            done = explain(folder, "mixed", *more, table=table)
+            assert done.exit_code == 0, done.output
+            assert "→" not in done.output
+
+    def test_groups_of_columns_are_one_category(self, folder):
+        (folder / "hot.csv").write_text("age,city_a,city_b\n20,1,0\n40,0,1\n60,1,0\n30,0,1\n")
+        done = explain(folder, "line", "--one-hot", "city_a,city_b", table="hot.csv")
+        assert done.exit_code == 0, done.output
+        assert "  city: a → b  +1" in done.output
+        fixed = explain(folder, "line", "--fixed", "city_a,city_b", table="hot.csv")
+        assert "  city: a → b  +1" in fixed.output
+        apart = explain(folder, "line", "--fixed", "city_a,city_b", "--one-hot", "none", table="hot.csv")
+        assert "  city_a: 1 → 0  +1" in apart.output
+        wrong = explain(folder, "line", "--one-hot", "city_a,town", table="hot.csv")
+        assert wrong.exit_code == 2
+        assert "--one-hot names 'town', which is not a column" in wrong.output

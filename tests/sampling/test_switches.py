@@ -10,7 +10,7 @@ import pytest
 from numpy.polynomial.hermite_e import hermegauss
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestRegressor
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
@@ -338,6 +338,44 @@ class TestExactly:
             there = ~np.isnan(exact.effect[:, :3])
             np.testing.assert_allclose(exact.effect[:, :3][there], step[there], atol=1e-12)
 
+    @pytest.mark.parametrize("scale", ["ranks", "log"])
+    def test_trees_on_scales(self, scale):
+        X, y = codes(300)
+        X[["a", "b"]] = np.exp(X[["a", "b"]])
+        forest = RandomForestRegressor(n_estimators=5, max_depth=6, random_state=0).fit(X, y)
+        rows = X.iloc[:5].copy()
+        rows.loc[0, "a"] = 100.0  # beyond the background
+        asked = {"background": X, "sigma": 0.6, "fixed": list(X.columns[2:]), "scale": scale}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", errors.SmoothlimeWarning)
+            exact = sl.explain(forest, rows, **asked).switches
+            drawn = sl.explain(forest, rows, **asked, n_samples=4_096, method="stein").switches
+        assert exact.is_exact
+        assert_within_errors(drawn, exact.effect)
+
+    def test_where_the_form_is_not_the_model_at_other_levels_these_are_drawn(self, monkeypatch):
+        X, y = codes(200)
+        model = LinearRegression().fit(X, y)
+        asked = {"background": X, "sigma": 0.6, "fixed": list(X.columns[2:])}
+        exact = sl.explain(model, X.iloc[:3], **asked)
+        monkeypatch.setattr("smoothlime.sampling.switches.AGREES", -1.0)
+        drawn = sl.explain(model, X.iloc[:3], **asked)
+        assert drawn.is_exact
+        assert exact.switches.is_exact
+        assert not drawn.switches.is_exact
+        np.testing.assert_allclose(drawn.switches.effect, exact.switches.effect, atol=1e-12)
+
+    def test_what_a_pipeline_makes_of_a_column_is_switched_too(self):
+        X, _ = shop(200)
+        y = X["minutes"] + 3.0 * (X["month"] == "Nov") - 2.0 * (X["month"] == "May") + X["weekend"]
+        columns = make_column_transformer((OneHotEncoder(), ["month"]), remainder="passthrough")
+        model = make_pipeline(columns, LinearRegression()).fit(X, y)
+        s = sl.explain(model, X.iloc[:8], background=X, sigma=0.5, switches=["month", "weekend"]).switches
+        size = {"Feb": 0.0, "May": -2.0, "Nov": 3.0}
+        for i, month in enumerate(X["month"][:8]):
+            effect = [np.nan if each == month else size[each] - size[month] for each in ("Feb", "May", "Nov")]
+            np.testing.assert_allclose(s.effect[i, :3], effect, atol=1e-9)
+
 
 def shop(n=400, seed=0):
     """Three numbers, a word, a code and a flag, and who bought."""
@@ -442,6 +480,8 @@ def test_numbers_and_no_background_have_none():
     rows = np.zeros((2, 3))
     assert sl.explain(lambda a: a.sum(axis=1), rows).switches is None
     assert sl.explain(lambda a: a.sum(axis=1), rows, background=np.eye(3)).switches is None
-    held = sl.explain(lambda a: a.sum(axis=1), rows, background=np.eye(3), fixed=[1]).switches
+    once = sl.explain(lambda a: a.sum(axis=1), rows, background=np.eye(3), fixed=[1])
+    assert once.switches is None  # three rows do not show that 0 and 1 are levels
+    held = sl.explain(lambda a: a.sum(axis=1), rows, background=np.tile(np.eye(3), (2, 1)), fixed=[1]).switches
     assert held.levels == ("0", "1")
     np.testing.assert_allclose(held.effect[:, 1], 1.0)

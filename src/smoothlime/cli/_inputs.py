@@ -21,6 +21,7 @@ from ..errors import InvalidArgument
 from ..models import Model, as_asked
 from ..space.background import without_data
 from ..space.neighbourhood import Neighbourhood
+from ..space.tables import as_table
 from ._tables import Tables, load_tables, nearest
 
 
@@ -34,6 +35,8 @@ class Inputs:
     rows: Any
     neighbourhood: Neighbourhood
     target: Any
+    data: Any
+    """The data frame that gives the scales; None where nothing does, or where no library of frames is there"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,8 @@ class ProblemOptions:
         model = load_model(self.model, self.path)
         adapted = as_asked(model, self.output)
         neighbourhood = self._neighbourhood(tables)
-        return Inputs(model, adapted, rows, neighbourhood, target_of(self.target, adapted.outputs))
+        data = None if self.raw_units or as_table(tables.scales) is None else tables.scales
+        return Inputs(model, adapted, rows, neighbourhood, target_of(self.target, adapted.outputs), data)
 
     def _neighbourhood(self, tables: Tables) -> Neighbourhood:
         fixed = nearest(split_names(self.fixed, "--fixed"), tables.names)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
-from ._inputs import ProblemOptions, check_file, problem_options
+from ._inputs import ProblemOptions, check_file, problem_options, split_names
 from ._messages import warnings_as_lines
 from ._options import Renamed
 
@@ -51,6 +51,20 @@ MOST_NAMED = 8
 @click.option("--max-samples", type=int, default=100_000, show_default=True, help="Draws after which a row gives up.")
 @click.option("--confidence", type=float, default=0.95, show_default=True, help="Of the error that --rtol allows.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the draws.")
+@click.option(
+    "--switches/--no-switches",
+    default=True,
+    show_default=True,
+    help="Whether to say what other levels of categories would change. Levels are those of --background, or of TABLE.",
+)
+@click.option(
+    "--one-hot",
+    multiple=True,
+    default=("auto",),
+    show_default=True,
+    help="Columns of 0 and 1 that are one category, separated by commas, once for each group; auto finds such groups"
+    " among the columns that are held fixed, none has none.",
+)
 def command(
     problem: ProblemOptions,
     out: str | None,
@@ -61,6 +75,8 @@ def command(
     max_samples: int,
     confidence: float,
     seed: int,
+    switches: bool,
+    one_hot: tuple[str, ...],
 ) -> None:
     """Explain MODEL, given as module:attribute or as an .onnx file, around the rows of TABLE.
 
@@ -72,11 +88,12 @@ def command(
 
     check_file(out, tuple(WRITERS), "--out", read=(problem.table, problem.background))
     asked = problem.read()
+    sigma, fixed = (asked.neighbourhood, ()) if asked.data is None else (problem.sigma, asked.neighbourhood.fixed)
     with warnings_as_lines():
         e = explain(
-            asked.model, asked.rows, sigma=asked.neighbourhood, target=asked.target, output=problem.output,
-            method=method, design=design, n_samples=n_samples, rtol=rtol, max_samples=max_samples,
-            confidence=confidence, seed=seed,
+            asked.model, asked.rows, sigma=sigma, background=asked.data, fixed=fixed, target=asked.target,
+            output=problem.output, method=method, design=design, n_samples=n_samples, rtol=rtol,
+            max_samples=max_samples, confidence=confidence, seed=seed, switches=switches, one_hot=_groups(one_hot),
         )  # fmt: skip
     if out is None:
         click.echo(str(e))
@@ -85,6 +102,13 @@ def command(
     still = len(e) - int(e.converged.sum())
     missed = "" if n_samples is not None or not still else f"; {still} did not reach the tolerance"
     click.echo(f"wrote {out}: {len(e)} row{'s' * (len(e) != 1)}, {made_by(e)}{missed}{_held(e)}")
+
+
+def _groups(one_hot: tuple[str, ...]) -> Any:
+    """What was typed after --one-hot, as `explain` takes it."""
+    if one_hot == ("auto",) or one_hot == ("none",):
+        return None if one_hot == ("none",) else "auto"
+    return [list(split_names(each, "--one-hot")) for each in one_hot]
 
 
 def _held(e: Explanation) -> str:

@@ -336,7 +336,8 @@ def choose_neighbourhood(
         rows, columns = check_rows(background, "background", finite=False), None
     else:
         columns = background.names if names is None else names
-        missing = [name for name in columns if name not in background.names]
+        there = set(background.names)
+        missing = [name for name in columns if name not in there]
         if missing:
             msg = f"background has no column {missing[0]!r}; its columns are {', '.join(map(repr, background.names))}"
             raise InvalidArgument(msg, argument="background")

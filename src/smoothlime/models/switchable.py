@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -46,13 +47,17 @@ def categories_among(
         return ()  # nothing is held, and no column was named
     held = frozenset(range(len(names))) - set(map(int, free))
 
+    places = {name: k for k, name in enumerate(background.names)} if isinstance(background, Table) else {}
+
+    @cache
     def seen(j: int) -> Sequence[Any] | None:
         if isinstance(background, Table):
-            return background.cells(background.names.index(names[j])) if names[j] in background.names else None
+            return background.cells(places[names[j]]) if names[j] in places else None
         return None if background is None else cells_of(background)(j)
 
     kinds: list[Kind] = ["numbers"] * len(names) if table is None else kinds_of(table)
-    called = frozenset(j for j, name in enumerate(names) if j in declared or name in declared)
+    known = set(declared)
+    called = frozenset(j for j, name in enumerate(names) if j in known or name in known)
     return find_categories(Columns(names, held, called, kinds, seen), switches, one_hot)
 
 

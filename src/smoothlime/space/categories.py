@@ -187,8 +187,8 @@ def _category(columns: Columns, j: int) -> Category | None:
     if counts is None or kind == "other" or len(counts) < 2 or not _are_of(kind, counts):
         return None
     if j not in columns.declared or kind != "numbers":
-        # where most values are there once, as names and keys are, none stands for others
-        is_key = len(counts) > MOST_LEVELS and 2 * len(counts) > sum(counts.values())
+        # where most values are there once, as names, keys and measurements are, none stands for others
+        is_key = 2 * len(counts) > sum(counts.values()) and (kind == "numbers" or len(counts) > MOST_LEVELS)
         if is_key or (kind == "numbers" and len(counts) > FEW_NUMBERS):
             return None
     return _of_column(columns, j, _frequent(counts))

@@ -232,7 +232,8 @@ class Neighbourhood:
         fixed, spread = several(fixed), positive(sigma, "sigma")
         if spread.ndim:
             check_length(len(spread), d, "sigma")
-        is_fixed = np.array([bool({j, names[j]} & set(fixed)) for j in range(d)])
+        asked = set(fixed)
+        is_fixed = np.array([j in asked or names[j] in asked for j in range(d)])
         words = read_scale(scale, names, d, categories)
         words = ["category" if word == "auto" and j in codes else word for j, word in enumerate(words)]
         found = learn(rows, names, words=words, fixed=is_fixed, sigma=spread, full=full, called=called)

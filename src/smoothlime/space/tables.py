@@ -88,8 +88,12 @@ class Table:
 
     def cells(self, j: int) -> list[Any]:
         """What a column holds, as plain values; None for what is missing."""
-        column = self.frame[:, j]
-        pairs = zip(column.to_list(), column.is_null().to_list(), strict=True)
+        if self.backend == "pandas":  # narwhals takes a hundred times as long where columns are many
+            native = self.frame.to_native().iloc[:, j]
+            pairs = zip(native.tolist(), native.isna().tolist(), strict=True)
+        else:
+            column = self.frame[:, j]
+            pairs = zip(column.to_list(), column.is_null().to_list(), strict=True)
         plain = (
             None if is_missing else each.item() if isinstance(each, np.generic) else each for each, is_missing in pairs
         )
