@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -173,12 +175,14 @@ def ready() -> Any:
     """JAX, if it can compile in this process."""
     jax = require("jax", extra="jax", to="explain a JAX function")
     if is_forked():
-        _check_forked(jax)
+        _check_forked(os.getpid())
     return jax
 
 
-def _check_forked(jax: Any) -> None:
+@lru_cache(maxsize=1)
+def _check_forked(process: int) -> None:
     """Refuse to wait for ever: a child of a process that used JAX can compile nothing, one of another can."""
+    jax = sys.modules["jax"]
     thread = threading.Thread(target=lambda: jax.jit(lambda x: x + 1)(np.ones(2)), daemon=True)
     thread.start()
     thread.join(STALLED)
