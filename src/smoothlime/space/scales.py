@@ -35,6 +35,9 @@ FEW_VALUES = 64
 WHOLE = 2.0**53
 """Beyond which float64 does not hold every whole number."""
 
+LONGEST = 2.0**64
+"""Beyond which there are no codes: no type of whole numbers goes further."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moments:
@@ -322,10 +325,11 @@ def rank_scale(column: Array, name: object = "") -> RankScale:
 
     seen = column[~np.isnan(column)]
     known, counts = np.unique(seen, return_counts=True)
-    if np.abs(known[[0, -1]]).max() > WHOLE and (known == np.rint(known)).all():
+    if WHOLE < np.abs(known[[0, -1]]).max() <= LONGEST and (known == np.rint(known)).all():
         msg = (
             f"column {name!r} goes up to {np.abs(known).max():.17g}, and whole numbers beyond 2**53 cannot be told"
-            " apart as floating-point numbers. If these are codes, list it in fixed"
+            " apart as floating-point numbers. If these are codes, list it in fixed; if a measurement, divide it by a"
+            " constant"
         )
         raise InvalidArgument(msg, argument="scale")
     n, below = len(seen), np.cumsum(counts) - counts
