@@ -70,6 +70,17 @@ class TestRanks:
             shares = [np.searchsorted(each, at, side=side) / len(each) for each in (draws, ordered)]
             assert np.abs(shares[0] - shares[1]).max() <= max(2 / KNOTS, 1 / len(column))
 
+    def test_many_scores_at_once_have_the_values_of_each(self, column):
+        scale = rank_scale(column)
+        ends = np.concatenate([scale.lower, scale.upper])
+        ends = ends[np.isfinite(ends)]
+        near = np.concatenate([ends, np.nextafter(ends, -np.inf), np.nextafter(ends, np.inf)])
+        scores = np.concatenate([RNG.normal(0, 2, 20_000), near, [np.nan, -50.0, 50.0]])
+        one_by_one = np.concatenate([scale.values(scores[i : i + 500]) for i in range(0, len(scores), 500)])
+        np.testing.assert_array_equal(scale.values(scores), one_by_one)
+        slopes = np.concatenate([scale.slopes(scores[i : i + 500]) for i in range(0, len(scores), 500)])
+        np.testing.assert_array_equal(scale.slopes(scores), slopes)
+
     def test_steps_take_only_values_that_occur(self):
         for name in ("counts", "all but constant", "two values"):
             scale = rank_scale(COLUMNS[name])
