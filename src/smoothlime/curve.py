@@ -18,7 +18,8 @@ from .draws.designs import DESIGNS
 from .errors import InvalidArgument, NotConverged, WrongType
 from .models import Evaluation, Target, model_dtype, resolve_target
 from .models.evaluation import automatic_batch_size, row_name
-from .models.inputs import read_shaped
+from .models.inputs import holds_others, read_shaped
+from .models.on_scales import as_given
 from .models.problem import Problem
 from .models.targets import output_names
 from .result.explanation import around
@@ -149,6 +150,12 @@ def curve(
     )  # fmt: skip
     asked: dict[str, Any] = {"sigma": sigma, "background": background, "scale": scale, "fixed": fixed, "output": output}
     problem = prepare(model, x, **asked)
+    if holds_others(as_given(problem.model)):
+        msg = (
+            "a curve puts rows at other values, and held inputs have no lines for those; bind them to the model"
+            " for one row, as in lambda a: net(a, mask.expand(len(a), -1))"
+        )
+        raise InvalidArgument(msg, argument="model")
     j = _position(feature, problem)
     values = _grid(grid, problem, j)
     at_grid = prepare(model, _moved(x, j, values), **asked)

@@ -247,6 +247,13 @@ class TestHeldInputs:
         e = sl.explain(model, x, scale="log", sigma=0.1, n_samples=1_024)
         np.testing.assert_allclose(e.values, (1 + MASK) * x * np.exp(0.005), rtol=1e-3)
 
+    def test_a_curve_has_no_lines_for_its_points(self):
+        model = sl.as_model(lambda a, c: (c * a).sum(axis=1), held={"c": MASK})
+        with pytest.raises(
+            errors.InvalidArgument, match="a curve puts rows at other values, and held inputs have no lines"
+        ):
+            sl.curve(model, ROWS, 1)
+
     def test_a_table_of_numbers_will_do(self):
         import pandas as pd
 

@@ -94,6 +94,11 @@ def bind(model: Any, x: Array, shape: tuple[int, ...]) -> tuple[Model, Array]:
     return bound, np.column_stack([x, np.arange(float(len(x)))])
 
 
+def holds_others(model: Any) -> bool:
+    """Whether points carry the position of their row, for inputs that are held beside the first one."""
+    return bool(getattr(getattr(model, "inputs", None), "is_coded", False))
+
+
 def read_shaped(X: Any, name: str = "X") -> tuple[Any, tuple[int, ...]]:
     """X with more than two axes as rows (r, d), and the shape of each; anything else as it came, and ()."""
     if len(getattr(X, "shape", ())) > 2 or _is_deep(X):
