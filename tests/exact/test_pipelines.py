@@ -37,6 +37,9 @@ from xgboost import XGBRegressor
 import smoothlime as sl
 from smoothlime.errors import NoClosedForm
 from smoothlime.exact import fronts
+from smoothlime.exact.known import find_known, threshold_points, view_of
+from smoothlime.models.problem import build_problem
+from smoothlime.sampling.tree_bounds import bound_jumps, bound_sum
 from smoothlime.testing import assert_matches
 
 RNG = np.random.default_rng(3)
@@ -102,9 +105,6 @@ def test_thresholds_are_moved_to_the_last_float(make):
     model = make_pipeline(StandardScaler(), PowerTransformer(), make()).fit(X, Y)
     route = sl.explain(model, ROW, sigma=SIGMA)
     assert route.is_exact
-    from smoothlime.exact.known import find_known, threshold_points, view_of
-    from smoothlime.models.problem import build_problem
-
     problem = build_problem(model, ROW, sigma=SIGMA)
     known, _ = find_known(problem)
     points, x = threshold_points(known, view_of(problem))
@@ -382,6 +382,29 @@ def test_certificates_hold_the_cells(by_cells, thresholds_of):
     off = np.linalg.norm((e.values[0] - slopes) * SIGMA)
     assert e.method == "jumps"
     assert 0 < off < e.radius[0] < 0.2 * np.linalg.norm(slopes * SIGMA)
+
+
+def test_bounds_of_a_sum_are_those_of_its_parts_together():
+    members = [("a", GradientBoostingClassifier(n_estimators=5)), ("b", LGBMClassifier(n_estimators=5, verbose=-1))]
+    model = VotingClassifier(members, voting="soft", weights=[1, 3]).fit(X, Y > 0)
+    problem = build_problem(model, ROW, sigma=SIGMA)
+    known, _ = find_known(problem)
+    x, factor, weights = known.x, problem.factor, np.array([[[0.0, 1.0]]])
+    controls = known.tangents(x, weights)
+    slopes = known.margin_slopes(x, factor, controls)
+    whole = bound_sum(known, x, factor, weights, controls, slopes, 1e-9)
+    parts = [
+        bound_jumps(part, x, factor, weights @ turn, own, part.margin_slopes(x, factor, own), 1e-9)
+        for (part, turn), own in known.split(controls)
+    ]
+    assert len(parts) == 2
+    for name in ("slopes", "controls", "off_of_control"):
+        np.testing.assert_allclose(getattr(whole, name), sum(getattr(each, name) for each in parts), rtol=1e-12)
+    assert (whole.off >= sum(each.off for each in parts)).all()
+    np.testing.assert_array_equal(whole.peaks, np.maximum(parts[0].peaks, parts[1].peaks))
+    draws = known.jumps(x, factor.steps(RNG.normal(size=(1, 4_000, 2))), factor, weights, controls)
+    assert (np.abs(draws.slopes[0, 0]).max(axis=0) <= whole.slopes[0, 0]).all()
+    assert (np.abs(draws.of_margin[0, 0] - slopes[0, 0]).max(axis=0) <= whole.controls[0, 0] * (1 + 1e-9)).all()
 
 
 def test_what_has_no_certificate_by_jumps_is_said():

@@ -19,7 +19,7 @@ from .trees.columns import AROUND, LARGEST, Rising, is_last_below, last_below, m
 from .trees.form import TreesForm
 from .trees.format import TreeEnsemble
 
-BOUNDS = (LARGEST, 1e100, 1e20, 1e10, 1e5)
+BOUNDS = (LARGEST, 1e20, 1e10, 1e5)
 """Largest numbers that steps are asked for, the first that none of them refuses."""
 
 
