@@ -71,7 +71,7 @@ def test_a_mixed_table_keeps_its_text(folder):
     e = sl.load(out)
     np.testing.assert_allclose(e.values, [[2, -1, np.nan]] * 3, atol=1e-9)
     assert e.neighbourhood.fixed == ("city",)
-    assert done.output == f"wrote {out}: 3 rows, clime, 256 aligned draws per row, seed 0; held fixed: city\n"
+    assert done.output == f"wrote {out}: 3 rows, exact; held fixed: city\n"
 
 
 def test_parquet_tables_are_read(folder):
