@@ -108,6 +108,7 @@ class TestFiles:
     @pytest.mark.parametrize(
         ("name", "to", "complaint"),
         [
+            ("switch_own", 2, "'switch_own' must hold positions of levels; one is beyond them"),
             ("switch_own", 7, "'switch_own' must hold positions of levels; one is beyond them"),
             ("switch_own", -1, "'switch_own' must hold positions of levels"),
             ("switch_standard_error", -1.0, "'switch_standard_error' holds numbers that no run can have given"),

@@ -44,13 +44,13 @@ def test_points_have_the_levels_of_their_codes_in_columns_of_the_same_type(libra
     rows = table.coded(table.numbers(), FREE)
     points = np.repeat(rows, 2, axis=0)
     points[1, 1] = 3 + 1  # x → q
-    points[3, 2] = 3 + 1  # v → w, which the column did not know
+    points[3, [1, 2]] = 3 + 1  # y → q and v → w, which the column did not know
     points[4, [3, 4]] = 3 + 0, 3 + 2  # two at once
     points[5, 5] = 3 + 0
     before, after = longer.to_frame(rows, FREE), longer.to_frame(points, FREE)
     assert plain(after) == {
         "a": [1.0, 1.0, 2.0, 2.0, 3.0, 3.0],
-        "word": ["x", "q", "y", "y", None, None],
+        "word": ["x", "q", "y", "q", None, None],
         "kind": ["u", "u", "v", "w", "u", "u"],
         "flag": [True, True, False, False, False, True],
         "code": [1, 1, 2, 2, 5, 3],
