@@ -485,3 +485,10 @@ def test_numbers_and_no_background_have_none():
     held = sl.explain(lambda a: a.sum(axis=1), rows, background=np.tile(np.eye(3), (2, 1)), fixed=[1]).switches
     assert held.levels == ("0", "1")
     np.testing.assert_allclose(held.effect[:, 1], 1.0)
+    by_position = sl.explain(lambda a: a.sum(axis=1), rows, fixed=[1], switches={1: [0, 1]}).switches
+    np.testing.assert_array_equal(by_position.effect, held.effect)
+    group = sl.explain(lambda a: a @ [1.0, 2.0, 5.0], np.array([[0.0, 1.0, 0.0]]), one_hot=[[1, 2]]).switches
+    assert group.levels == ("x1", "x2")
+    np.testing.assert_allclose(group.effect[:, 1], 3.0)
+    with pytest.raises(errors.InvalidArgument, match="switches names 3, which is not a column"):
+        sl.explain(lambda a: a.sum(axis=1), rows, fixed=[1], switches={3: [0, 1]})

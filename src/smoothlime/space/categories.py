@@ -97,7 +97,9 @@ def find_categories(columns: Columns, switches: Any, one_hot: Any) -> tuple[Cate
 
 
 def place(name: Any, names: Sequence[str], argument: str) -> int:
-    """Position of a column that the caller named."""
+    """Position of a column that the caller named, or gave by its position as `fixed` takes it."""
+    if isinstance(name, int | np.integer) and not isinstance(name, bool) and 0 <= name < len(names):
+        return int(name)
     if name not in names:
         msg = f"{argument} names {name!r}, which is not a column; the columns are {', '.join(map(repr, names))}"
         raise InvalidArgument(msg, argument=argument)
@@ -116,11 +118,23 @@ def check_switches(switches: Any) -> Any:
             got = switches[strange]
             msg = f"switches must list the levels of {strange!r}; got {got!r}. Write [{got!r}]"
             raise WrongType(msg, argument="switches")
-        return {name: list(each) for name, each in switches.items()}
+        return {name: _checked_levels(name, list(each)) for name, each in switches.items()}
     if isinstance(switches, str) or not is_iterable(switches):
         msg = f"switches must be True, False, a list of columns or {{column: levels}}; got {switches!r}"
         raise WrongType(msg, argument="switches")
     return list(switches)
+
+
+def _checked_levels(name: Any, levels: list[Any]) -> list[Any]:
+    """Levels that a column can have, as plain Python has them."""
+    plain = [each.item() if isinstance(each, np.generic) else each for each in levels]
+    wrong = [each for each in plain if not isinstance(each, str | int | float) or each in (np.inf, -np.inf)]
+    wrong += [each for each in plain if isinstance(each, float) and each != each]
+    if wrong or not plain:
+        got = repr(wrong[0]) if wrong else "none"
+        msg = f"switches must list levels of {name!r} as text, true and false, or finite numbers; got {got}"
+        raise InvalidArgument(msg, argument="switches")
+    return list(dict.fromkeys(plain))
 
 
 def listed_groups(one_hot: Any, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
@@ -135,10 +149,8 @@ def listed_groups(one_hot: Any, names: Sequence[str]) -> tuple[tuple[str, ...], 
         if isinstance(group, str) or not is_iterable(group):
             msg = f"one_hot must be a list of lists of columns; got {group!r} in it. Write one_hot=[[...]]"
             raise WrongType(msg, argument="one_hot")
-        groups.append(tuple(group))
+        groups.append(tuple(names[place(name, names, "one_hot")] for name in group))
     every = [name for group in groups for name in group]
-    for name in every:
-        place(name, names, "one_hot")
     twice = next((name for name, times in Counter(every).items() if times > 1), None)
     if twice is not None:
         msg = f"one_hot names {twice!r} twice; a column belongs to one group"
@@ -218,7 +230,7 @@ def _asked(columns: Columns, groups: Mapping[str, Category], name: Any, levels: 
         )
         raise InvalidArgument(msg, argument="switches")
     if levels is not None:
-        return _of_column(columns, j, list(dict.fromkeys(map(_plain, levels))))
+        return _of_column(columns, j, levels)
     counts = _counts(columns.seen(j))
     if counts is None or columns.kinds[j] == "other":
         why = "holds no text, categories or numbers" if columns.kinds[j] == "other" else "is in no background"
@@ -345,8 +357,3 @@ def _are_of(kind: Kind, counts: Collection[Any]) -> bool:
 
 def _are_zero_or_one(counts: Collection[Any]) -> bool:
     return all(not isinstance(each, str) and each in (0, 1) for each in counts)
-
-
-def _plain(level: Any) -> Any:
-    """A level as plain Python has it."""
-    return level.item() if isinstance(level, np.generic) else level
