@@ -85,6 +85,17 @@ def test_neighbours_of_robustness_lie_in_scores():
     assert np.isfinite(both.per_row).all()
 
 
+def test_robustness_in_logarithms_is_that_of_the_model_after_exp():
+    positive = np.exp(DATA[:, [0, 2]])
+    f, x = lambda a: 1 / (1 + a[:, 0] * np.sqrt(a[:, 1])), positive[:4]
+    settings = {"neighbours": 3, "n_samples": 256, "method": "clime", "norm": 2}
+    found = sl.robustness(f, x, sigma=0.5, background=positive, scale="log", **settings)
+    units = np.log(positive).std(axis=0, ddof=1)
+    other = sl.robustness(lambda u: f(np.exp(u)), np.log(x), sigma=sl.Neighbourhood(0.5, scale=units), **settings)
+    np.testing.assert_allclose(found.per_row, other.per_row, rtol=1e-6)
+    assert found.population == pytest.approx(other.population, rel=1e-6)
+
+
 def test_gradients_are_compared_where_scales_are_continuous():
     torch.manual_seed(1)
     net = torch.nn.Sequential(torch.nn.Linear(3, 6), torch.nn.Tanh(), torch.nn.Linear(6, 1)).double().eval()

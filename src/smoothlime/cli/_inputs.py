@@ -37,6 +37,10 @@ class Inputs:
     target: Any
     data: Any
     """The data frame that gives the scales; None where nothing does, or where no library of frames is there"""
+    scale: Any
+    """What --scale says, of this data"""
+    fixed: tuple[str, ...]
+    """What --fixed names"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,9 @@ class ProblemOptions:
         adapted = as_asked(model, self.output)
         neighbourhood = self._neighbourhood(tables)
         data = None if self.raw_units or as_table(tables.scales) is None else tables.scales
-        return Inputs(model, adapted, rows, neighbourhood, target_of(self.target, adapted.outputs), data)
+        target = target_of(self.target, adapted.outputs)
+        fixed = nearest(split_names(self.fixed, "--fixed"), tables.names)
+        return Inputs(model, adapted, rows, neighbourhood, target, data, self._scale(tables.names), fixed)
 
     def _neighbourhood(self, tables: Tables) -> Neighbourhood:
         fixed = nearest(split_names(self.fixed, "--fixed"), tables.names)

@@ -88,12 +88,14 @@ def command(
 
     check_file(out, tuple(WRITERS), "--out", read=(problem.table, problem.background))
     asked = problem.read()
-    sigma, fixed = (asked.neighbourhood, ()) if asked.data is None else (problem.sigma, asked.neighbourhood.fixed)
+    around: dict[str, Any] = {"sigma": asked.neighbourhood}
+    if asked.data is not None:
+        around = {"sigma": problem.sigma, "background": asked.data, "scale": asked.scale, "fixed": asked.fixed}
     with warnings_as_lines():
         e = explain(
-            asked.model, asked.rows, sigma=sigma, background=asked.data, fixed=fixed, target=asked.target,
-            output=problem.output, method=method, design=design, n_samples=n_samples, rtol=rtol,
-            max_samples=max_samples, confidence=confidence, seed=seed, switches=switches, one_hot=_groups(one_hot),
+            asked.model, asked.rows, **around, target=asked.target, output=problem.output,
+            method=method, design=design, n_samples=n_samples, rtol=rtol, max_samples=max_samples,
+            confidence=confidence, seed=seed, switches=switches, one_hot=_groups(one_hot),
         )  # fmt: skip
     if out is None:
         click.echo(str(e))
