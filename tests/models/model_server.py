@@ -154,6 +154,9 @@ class Handler(BaseHTTPRequestHandler):
             return self.say(400, {"error": "odd row"})
         if mode == "together":
             time.sleep(0.05)
+        if mode.startswith("repeats"):
+            said = f"{'x' * int(mode[10:])} {self.headers.get('Authorization')}"
+            return self.say(int(mode[7:10]), {"error": said} if mode.endswith("5") else said.encode())
         if mode.startswith("status"):
             headers = {"Location": "http://127.0.0.1:1/elsewhere"} if mode == "status302" else {}
             return self.say(int(mode[6:]), {"error": f"you sent {self.headers.get('Authorization')}"}, headers)

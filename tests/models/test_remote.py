@@ -293,6 +293,16 @@ class TestToken:
         told.append((tmp_path / "e.json").read_text())
         assert not any(TOKEN in each for each in told)
 
+    @pytest.mark.parametrize("protocol", PROTOCOLS)
+    @pytest.mark.parametrize("status", [200, 400, 503])
+    def test_a_server_that_repeats_it_is_not_quoted_with_it(self, server, monkeypatch, status, protocol):
+        monkeypatch.setenv("MODEL_TOKEN", TOKEN)
+        for before in (0, 90, 95, 99, 103):  # messages are cut short, which must not leave a part of it
+            with pytest.raises(errors.SmoothlimeError) as caught:
+                ask(server, f"repeats{status}{before}", protocol, token_env="MODEL_TOKEN", retries=0).values(X)
+            links = [caught.value, caught.value.__cause__, caught.value.__context__]
+            assert not any(TOKEN[:3] in f"{each!r}" for each in links)
+
     def test_what_is_not_set_or_is_no_name(self, server, monkeypatch):
         monkeypatch.delenv("MODEL_TOKEN", raising=False)
         with pytest.raises(errors.InvalidArgument, match=r"the environment variable MODEL_TOKEN, .* is not set"):

@@ -62,7 +62,8 @@ def remote(
     batch_size, in_flight
         Rows of one request, and requests at a time.
     timeout, retries
-        Seconds for one request, from its beginning to the last byte of the answer; how often it is sent again.
+        Seconds for one request, from its beginning to the last byte of the answer (more only where a server sends the
+        head of its answer in crumbs); how often it is sent again.
     token_env
         Name of the environment variable that holds a bearer token. It is read when a request is sent, is kept nowhere,
         and goes over TLS only, or to this machine.

@@ -93,6 +93,11 @@ class Calls:
             stop.wait(max(answer.wait, CHANCE.uniform(0.5, 1.0) * min(LONGEST_WAIT, FIRST_WAIT * 2**sending)))
         raise AssertionError  # the last sending returns or raises
 
+    def repeats_token(self, answer: bytes) -> bool:
+        """Whether a server says the token back, so that its answer must not be shown."""
+        token = read_token(self._token_env)
+        return bool(token) and token.encode() in answer
+
     def _spend(self, rows: int, stop: threading.Event) -> None:
         """Count rows as sent, if they may be."""
         with self._lock:
@@ -140,7 +145,7 @@ def _content(response: Any, rows: int, until: float) -> bytes | None:
 def _refused(response: Any, content: bytes, url: str, token: str) -> _Again:
     """Why there is no answer, if it may be over soon; an error otherwise."""
     status = f"status {response.status_code}"
-    said = _without(token, shown(content))
+    said = _said(token, content)
     if response.status_code in PASSING:
         return _Again(f"{status}, {said}", _retry_after(response.headers.get("retry-after", "")))
     if response.status_code in OF_THE_ROWS:
@@ -235,3 +240,8 @@ def _is_loopback(host: str) -> bool:
 def _without(token: str, said: str) -> str:
     """What a server or a library said, but for the token."""
     return said.replace(token, "...") if token else said
+
+
+def _said(token: str, content: bytes) -> str:
+    """What a server said, cut short; without the token before that, as a part of it is secret too."""
+    return shown(content.replace(token.encode(), b"...") if token else content)

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from .._core.types import Array, Points
-from ..errors import RemoteError
+from ..errors import RemoteError, SmoothlimeError
 from .remote_calls import Calls, Stopped, shown_url
-from .remote_protocols import Dialect
+from .remote_protocols import Dialect, Request
 
 
 class RemoteModel:
@@ -79,10 +79,21 @@ class RemoteModel:
         try:
             request = self.dialect.request(part)
             answer = self._calls.post(request.body, len(part), stop)
-            return self.dialect.outputs(answer, request)
+            return self._outputs(answer, request)
         except BaseException:
             stop.set()
             raise
+
+    def _outputs(self, answer: bytes, request: Request) -> Array:
+        """The outputs in an answer. Errors quote it, unless it repeats the token."""
+        try:
+            return self.dialect.outputs(answer, request)
+        except SmoothlimeError:
+            if not self._calls.repeats_token(answer):
+                raise
+        # not within the handler: the error there holds the answer
+        msg = f"{shown_url(self.url)} gave an answer without outputs that can be read, and with the token in it"
+        raise RemoteError(msg)
 
     def __repr__(self) -> str:
         """Where it is and how it is asked; nothing that could be secret."""
