@@ -221,6 +221,15 @@ def test_scaled_targets_scale_the_closed_form(scaler):
     np.testing.assert_allclose(e.smoothed, model.transformer_.inverse_transform(inner.smoothed[:, None])[:, 0])
 
 
+def test_the_mean_of_a_target_takes_no_digits_from_slopes():
+    forest = RandomForestRegressor(4, max_depth=4, random_state=0)
+    model = TransformedTargetRegressor(forest, transformer=StandardScaler()).fit(X, Y + 1e9)
+    e, inner = explain(model), explain(model.regressor_)
+    assert e.is_exact
+    unit = model.transformer_.scale_[0]
+    assert np.linalg.norm(SIGMA * (e.values - inner.values * unit)) <= e.radius[0] + unit * inner.radius[0]
+
+
 def test_a_curve_within_the_target_is_bent_again(by_cells, thresholds_of):
     inner = HistGradientBoostingRegressor(max_iter=6, loss="poisson")
     model = TransformedTargetRegressor(inner, func=np.sqrt, inverse_func=np.square).fit(X, POSITIVE)

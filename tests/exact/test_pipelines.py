@@ -264,6 +264,21 @@ def test_text_columns_that_are_encoded_are_held(name, backend, by_cells, by_quad
         np.testing.assert_allclose(e.values[i, :2], slopes, rtol=1e-6, atol=1e-9)
 
 
+def test_an_imputer_of_texts_and_numbers_together():
+    kinds = ["a", "b", "city"]
+    imputer = SimpleImputer(strategy="most_frequent").set_output(transform="pandas")
+    made = make_column_transformer((OneHotEncoder(), ["city"]), remainder=StandardScaler())
+    rows = FRAME[kinds].iloc[:3].copy()
+    rows.loc[rows.index[0], "a"], rows.loc[rows.index[1], "city"] = np.nan, None
+    model = make_pipeline(imputer, made, Ridge()).fit(FRAME[kinds], PRICE)
+    e = sl.explain(model, rows, sigma=sl.Neighbourhood.from_data(FRAME[kinds], 0.4, fixed=["city"]))
+    assert e.is_exact
+    slopes = np.tile(model[-1].coef_[-2:] / model[1].named_transformers_["remainder"].scale_, (3, 1))
+    slopes[0, 0] = np.nan
+    np.testing.assert_allclose(e.values[:, :2], slopes, rtol=1e-9)
+    np.testing.assert_allclose(e.smoothed, model.predict(rows), rtol=1e-9)
+
+
 def test_numbers_that_are_held_and_encoded():
     rows = FRAME[["a", "b", "rooms"]]
     made = make_column_transformer((OneHotEncoder(), ["rooms"]), remainder=StandardScaler())

@@ -37,6 +37,9 @@ INNER = {
 INVERSES = {"exp": (1.0, 0.0), "exp2": (np.log(2.0), 0.0), "expm1": (1.0, -1.0)}
 """Inverses of numpy that are exp(scale·u) + shift."""
 
+FAR = 2.0**100
+"""Where the mean of a target takes no digits from its scale, in the units of what its regressor predicts."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Term:
@@ -288,8 +291,8 @@ def _inverse(mix: Mix, transformer: Any) -> Mix:
         msg = f"{what} is {getattr(function, '__name__', function)!r}, which is none of exp, exp2, expm1 and square"
         raise NoClosedForm(msg)
     if kind in ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler"):
-        zero, one = (transformer.inverse_transform(np.full((1, k), each))[0] for each in (0.0, 1.0))
-        return mix.turned(np.diag(one - zero), zero)
+        zero, low, high = (transformer.inverse_transform(np.full((1, k), each))[0] for each in (0.0, -FAR, FAR))
+        return mix.turned(np.diag((high - low) / (2 * FAR)), zero)
     msg = f"{what}, a {type(transformer).__name__}, is not known here"
     raise NoClosedForm(msg)
 

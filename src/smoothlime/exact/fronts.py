@@ -212,8 +212,8 @@ def _imputed(step: Any, columns: Sequence[Column]) -> list[Column]:
     if not (isinstance(missing, float) and np.isnan(missing)):
         msg = f"its SimpleImputer takes {missing!r} for a missing value of columns that are perturbed"
         raise NoClosedForm(msg)
-    statistics = np.asarray(step.statistics_, dtype=np.float64)
-    is_kept = ~np.isnan(statistics) | (step.strategy == "constant") | bool(getattr(step, "keep_empty_features", False))
+    is_empty = np.array([bool(each != each) for each in step.statistics_])  # texts are among them, where columns are
+    is_kept = ~is_empty | (step.strategy == "constant") | bool(getattr(step, "keep_empty_features", False))
     kept = [(column, bool(keep)) for column, keep in zip(columns, is_kept, strict=True)]
     return [column if column.moves else HELD for column, keep in kept if keep]
 
