@@ -9,6 +9,7 @@ array([[ 2., -1.]])
 
 from . import errors, testing
 from ._core.version import __version__
+from .contributions import Contributions, contributions
 from .curve import Curve, curve
 from .estimators import CLime, Differences, Jumps, Lime, SmoothGrad, Stein
 from .explain import explain, explain_outputs
@@ -38,6 +39,7 @@ __all__ = [
     "CLime",
     "Certificate",
     "Comparison",
+    "Contributions",
     "Curve",
     "Differences",
     "Explainer",
@@ -56,6 +58,7 @@ __all__ = [
     "as_model",
     "certify",
     "compare",
+    "contributions",
     "curve",
     "errors",
     "explain",

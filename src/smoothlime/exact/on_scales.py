@@ -138,7 +138,7 @@ class LineOnScales:
         line, free, std = self.line, factor.free, factor.std
         parts = weights @ line.turn  # (r, m)
         coef = (parts @ line.coef)[:, free]
-        found = self._moments(x, factor)
+        found = self.moments_at(x, None, factor)
         slopes = coef * found.slope
         at_means = x.copy()
         at_means[:, free] = found.mean
@@ -153,10 +153,12 @@ class LineOnScales:
         off = np.linalg.norm(coef * found.error, axis=1)
         return Smoothed(slopes, mean, fidelity, off + line.lost(far, factor, parts))
 
-    def _moments(self, x: Array, factor: Factor) -> Moments:
-        """Of the features that move, (r, f) each."""
+    def moments_at(self, x: Array, scores: Array | None, factor: Factor) -> Moments:
+        """Of the features that move, (r, f) each: around rows x, or other scores (r, f) on the scales of these rows."""
         around = RowScales.of(self.scales, x, default_names(x.shape[1]))
         u, shape = around.scores(x), (len(x), len(factor.free))
+        if scores is not None:
+            u[:, factor.free] = scores
         found = Moments(u[:, factor.free].copy(), np.ones(shape), np.tile(factor.std**2, (len(x), 1)), np.zeros(shape))
         common, own = np.setdiff1d(np.arange(len(x)), list(around.own)), list(around.own)
         for rows in (common, *(np.array([row]) for row in own)):

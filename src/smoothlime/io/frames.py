@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._core.validate import check_choice
+from ..contributions import Contributions
 from ..curve import Curve
 from ..errors import InvalidArgument, MissingExtra
 from ..result.effects import Effects
@@ -50,6 +51,29 @@ def frame_of_curve(found: Curve, *, library: str | None, confidence: float) -> A
         "upper": upper,
     }
     return _native(columns, _library("", library))
+
+
+def frame_of_contributions(found: Contributions, *, library: str | None, confidence: float) -> Any:
+    """A line per row and feature that is perturbed; F at both ends of the line stands beside each."""
+    lower, upper = found.interval(confidence)
+    d = len(found.feature_names)
+    free = found.neighbourhood.factor(d, found.feature_names).free
+    by_feature = {
+        "x": found.x,
+        "contribution": found.values,
+        "standard_error": found.standard_error,
+        "lower": lower,
+        "upper": upper,
+    }
+    columns = {
+        "row": np.repeat(np.arange(len(found)), len(free)),
+        "output": np.repeat(np.array(found.row_outputs, dtype=object), len(free)),
+        "feature": np.tile(np.array(found.feature_names, dtype=object)[free], len(found)),
+        **{name: each[:, free].ravel() for name, each in by_feature.items()},
+        "base": np.repeat(found.base, len(free)),
+        "total": np.repeat(found.total, len(free)),
+    }
+    return _native(columns, _library(found.backend, library))
 
 
 def _effects(found: Effects, label: Any, confidence: float) -> Columns:

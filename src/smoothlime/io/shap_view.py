@@ -9,6 +9,7 @@ import numpy as np
 from .._core.optional import require
 from .._core.types import Array
 from .._core.validate import as_float_array, check_choice
+from ..contributions import Contributions
 from ..errors import InvalidArgument, WrongType
 from ..result.explanation import Explanation
 
@@ -33,6 +34,22 @@ def to_shap(e: Explanation, kind: str, *, reference: Any) -> Any:
         error_std=_none_for_fixed(e, e.standard_error * np.abs(scale)),
         lower_bounds=values - reach,
         upper_bounds=values + reach,
+    )
+
+
+def contributions_to_shap(c: Contributions) -> Any:
+    """`shap.Explanation` of contributions along a line, from F(b)."""
+    lower, upper = c.interval()
+    shap: Any = require("shap", extra="shap", to="make a shap.Explanation")
+    return shap.Explanation(
+        values=c.values.copy(),
+        base_values=c.base.copy(),
+        data=c.x.copy(),
+        feature_names=list(c.feature_names),
+        output_names=c.output_name,
+        error_std=c.standard_error,
+        lower_bounds=lower,
+        upper_bounds=upper,
     )
 
 

@@ -1,0 +1,224 @@
+"""Baselines: rows that contributions are measured from, one for all rows, one for each, or some of a background."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._core.types import Array, Flags, Indices
+from .._core.validate import as_float_array, check_rows
+from ..errors import InvalidArgument, WrongType
+from ..space.row_scales import RowScales
+from ..space.tables import Table, as_table
+from .inputs import read_shaped
+from .problem import Problem
+
+MOST = 100
+"""Rows of a background that are taken, where no baseline is given."""
+
+EITHER = (
+    "contributions are measured from somewhere: give baseline= (one row, or one for each row of X), or background="
+    " (data, of which 100 rows are taken)"
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Baselines:
+    """m rows to measure from, for all rows alike; or one for each row."""
+
+    x: Array
+    """(m, d) as numbers; NaN in columns in which a baseline has the value of the row"""
+    scores: Array
+    """(m, d) the same in scores"""
+    is_by_row: bool
+    positions: Indices | None
+    """(m,) in the background they come from"""
+    alike: tuple[str, ...]
+    """Columns in which they take the value of the row, though the background has others"""
+
+    def of(self, row: int) -> Indices:
+        """Positions of those that a row is measured from."""
+        return np.array([row]) if self.is_by_row else np.arange(len(self.x))
+
+    def starts(self, problem: Problem, row: int, free: Indices) -> Array:
+        """(m', f) perturbed features of the baselines of a row, in its own scores."""
+        which = self.of(row)
+        found = self.scores[np.ix_(which, free)]
+        scales = problem.scales
+        for j, scale in {} if scales is None else scales.own.get(row, {}).items():
+            found[:, free == j] = scale.scores(self.x[which, j])[:, None]
+        return found
+
+
+def read_baselines(baseline: Any, background: Any, problem: Problem, X: Any, seed: int) -> Baselines:
+    """Baselines as given, or 100 rows of the background."""
+    if baseline is None and background is None:
+        raise InvalidArgument(EITHER, argument="baseline")
+    if baseline is None:
+        return _of_background(background, problem, seed)
+    x, told = _read(baseline, problem)
+    if len(x) not in (1, len(problem.x)):
+        rows = len(problem.x)
+        msg = (
+            f"baseline has {len(x)} rows; give one row for all, or one for each of the {rows} rows of X."
+            " To measure from the mean of several, give them as background"
+        )
+        raise InvalidArgument(msg, argument="baseline")
+    _check_held(x, told, as_table(baseline, "baseline"), as_table(X), problem)
+    _check_gaps(x, problem)
+    is_by_row = len(x) > 1
+    return Baselines(x, _scores(x, problem, "baseline"), is_by_row, None, ())
+
+
+def _of_background(background: Any, problem: Problem, seed: int) -> Baselines:
+    """Rows without gaps in what is perturbed, chosen by the seed; held columns are those of the rows."""
+    rows, _ = read_shaped(background, "background")
+    table = as_table(rows, "background")
+    is_named = table is not None and set(problem.feature_names) <= set(table.names)
+    x = check_rows(rows, "background", finite=False) if table is None else table.numbers(
+        problem.feature_names if is_named else None
+    )  # fmt: skip
+    free = problem.factor.free
+    whole = np.flatnonzero(np.isfinite(x[:, free]).all(axis=1))
+    if not len(whole):
+        msg = (
+            "no row of the background has a value in every feature that is perturbed, so none can be a baseline."
+            " Give baseline=, or impute the background"
+        )
+        raise InvalidArgument(msg, argument="background")
+    chosen = whole
+    if len(whole) > MOST:
+        chosen = np.sort(np.random.default_rng([seed, MOST]).choice(whole, MOST, replace=False))
+    held = np.delete(np.arange(x.shape[1]), free)
+    varies = [j for j in map(int, held) if _varies(table, problem.feature_names[j] if is_named else j, x[:, j])]
+    kept = np.full((len(chosen), x.shape[1]), np.nan)
+    kept[:, free] = x[np.ix_(chosen, free)]
+    alike = tuple(problem.feature_names[j] for j in varies)
+    return Baselines(kept, _scores(kept, problem, "background"), False, chosen, alike)
+
+
+def _varies(table: Table | None, column: str | int, numbers: Array) -> bool:
+    """Whether a held column has several values in the background."""
+    if table is None:
+        return len(np.unique(numbers[~np.isnan(numbers)])) > 1
+    return len(set(map(str, table.cells(table.names.index(column) if isinstance(column, str) else column)))) > 1
+
+
+def _read(baseline: Any, problem: Problem) -> tuple[Array, Flags]:
+    """(m, d) numbers, and which columns (d,) it says anything of."""
+    names, d = problem.feature_names, problem.x.shape[1]
+    if isinstance(baseline, Mapping) or _is_series(baseline):
+        return _by_name(dict(baseline.items()), problem)
+    table = as_table(baseline, "baseline")
+    if table is None:
+        flat, shape = read_shaped(baseline, "baseline")
+        if not shape and problem.input_shape and np.shape(flat) == problem.input_shape:
+            flat = np.asarray(flat).reshape(1, -1)
+        x = check_rows(flat, "baseline", finite=False)
+        if x.shape[1] != d:
+            msg = f"baseline has {x.shape[1]} features and X has {d}; give both alike"
+            raise InvalidArgument(msg, argument="baseline")
+        return x, np.ones(d, dtype=np.bool_)
+    missing = [names[j] for j in problem.factor.free if names[j] not in table.names]
+    if missing:
+        msg = f"baseline has no column {missing[0]!r}, which is perturbed; its columns are {', '.join(table.names)}"
+        raise InvalidArgument(msg, argument="baseline")
+    told = np.array([name in table.names for name in names])
+    x = np.full((len(table), d), np.nan)
+    x[:, told] = table.numbers([name for name in names if name in table.names])
+    return x, told
+
+
+def _by_name(given: dict[Any, Any], problem: Problem) -> tuple[Array, Flags]:
+    names = problem.feature_names
+    by_name = {str(name): each for name, each in given.items()}
+    unknown = [name for name in by_name if name not in names]
+    if unknown:
+        msg = f"baseline names {unknown[0]!r}, which is not a feature; the features are {', '.join(names)}"
+        raise InvalidArgument(msg, argument="baseline")
+    x, told = np.full((1, len(names)), np.nan), np.array([name in by_name for name in names])
+    for j in map(int, problem.factor.free):
+        if not told[j]:
+            msg = f"baseline has no {names[j]!r}; it must cover every feature that is perturbed"
+            raise InvalidArgument(msg, argument="baseline")
+    for j in map(int, np.flatnonzero(told)):
+        try:
+            x[0, j] = as_float_array(by_name[names[j]], "baseline")
+        except (TypeError, ValueError):  # ours are among them
+            if j in problem.factor.free:
+                msg = f"baseline must hold numbers; got {by_name[names[j]]!r} for {names[j]!r}"
+                raise WrongType(msg, argument="baseline") from None
+            msg = f"baseline has {by_name[names[j]]!r} for {names[j]!r}, which is held: leave it out of the baseline"
+            raise InvalidArgument(msg, argument="baseline") from None
+    return x, told
+
+
+def _is_series(given: Any) -> bool:
+    """A pandas series labelled with names, such as the mean of a table."""
+    is_series = type(given).__name__ == "Series" and callable(getattr(given, "items", None))
+    return is_series and all(isinstance(each, str) for each in getattr(given, "index", (0,)))
+
+
+def _check_held(x: Array, told: Flags, given: Table | None, table: Table | None, problem: Problem) -> None:
+    """Refuse baselines with other values than the rows in columns that are held: what these add has no line."""
+    held = np.delete(np.arange(x.shape[1]), problem.factor.free)
+    for j in (j for j in map(int, held) if told[j]):
+        name = problem.feature_names[j]
+        if table is not None and given is not None and not table.dtypes[table.names.index(name)].is_numeric():
+            own, other = (each.cells(each.names.index(name)) for each in (table, given))
+        else:
+            own, other = problem.x[:, j].tolist(), x[:, j].tolist()
+        other = other * len(own) if len(other) == 1 else other
+        for row, (one, two) in enumerate(zip(own, other, strict=True)):
+            if one != two and not (one != one and two != two):
+                msg = (
+                    f"{name!r} is held, and is {one!r} in row {row} and {two!r} in its baseline. What a held column"
+                    " adds has no line to follow: give the baseline the value of the row there, or, as a table or"
+                    f" mapping, without {name!r}. For other levels of a category see switches in explain"
+                )
+                raise InvalidArgument(msg, argument="baseline")
+
+
+def _check_gaps(x: Array, problem: Problem) -> None:
+    """Refuse ±inf, and values that are missing on one side only."""
+    free = problem.factor.free
+    if np.isinf(x[:, free]).any():
+        row, i = np.argwhere(np.isinf(x[:, free]))[0]
+        name = problem.feature_names[free[i]]
+        msg = f"baseline must be finite; got {x[row, free[i]]} at row {row}, feature {name!r}"
+        raise InvalidArgument(msg, argument="baseline")
+    differs = np.isnan(x[:, free]) != np.isnan(problem.x[:, free])
+    if not differs.any():
+        return
+    row, i = np.argwhere(differs)[0]
+    name = problem.feature_names[free[i]]
+    here, there = ("X", "its baseline") if np.isnan(problem.x[row, free[i]]) else ("its baseline", "X")
+    msg = (
+        f"row {row} has no value at {name!r} in {here}, but one in {there}: there is no line between them."
+        " Impute the gap, best in a pipeline with the model, or leave it a gap in both"
+    )
+    raise InvalidArgument(msg, argument="baseline")
+
+
+def _scores(x: Array, problem: Problem, argument: str) -> Array:
+    """(m, d) on the scales of the rows."""
+    if problem.scales is None:
+        return x
+    try:
+        found = RowScales.of(problem.scales.scales, x, problem.feature_names)
+    except InvalidArgument as err:
+        msg = f"{argument} does not go with the scales of the rows: {err}"
+        raise InvalidArgument(msg, argument=argument) from err
+    if found.own:
+        row, own = next(iter(found.own.items()))
+        j = next(iter(own))
+        low, high = problem.scales.ends(j)
+        msg = (
+            f"baseline has {x[row, j]:g} at {problem.feature_names[j]!r}, and the background goes from {low:g} to"
+            f" {high:g}: ranks know nothing beyond. Give a baseline within the background, or another scale"
+        )
+        raise InvalidArgument(msg, argument="baseline")
+    return found.scores(x)
