@@ -13,6 +13,7 @@ from ._core.types import Array, Flags, Indices
 from ._core.validate import check_choice, check_fraction
 from ._core.warn import warn
 from .errors import InvalidArgument, NotConverged
+from .models.against_data import warn_against_data
 from .models.baselines import Baselines, read_baselines
 from .models.problem import Problem
 from .sampling.contributions import Found, exact, sampled
@@ -210,6 +211,7 @@ def contributions(
     units = None if isinstance(sigma, Neighbourhood) else background
     problem = prepare(model, X, sigma=sigma, background=units, scale=scale, fixed=fixed, output=output)
     baselines = read_baselines(baseline, background, problem, X, options.seed)
+    warn_against_data(problem)
     found = _find(problem, baselines, method, target, options, progress)
     if n_samples is None:
         _warn_of_tolerance(found)

@@ -52,11 +52,13 @@ def waterfall(c: Contributions, row: int, *, ax: Axes | None, confidence: float,
     at = float(c.base_prediction[i])
     for place, (value, half, _, colour) in enumerate(steps):
         ax.barh(place, value, left=at, color=colour, height=0.7)
-        if half > 0:
+        if half > 0 and not c.is_exact:
             ax.errorbar(at + value, place, xerr=half, fmt="none", ecolor=ink, capsize=3)
         ax.plot([at + value] * 2, [place - 0.35, min(place + 1.35, len(steps) - 0.65)], color=ink, linewidth=0.6)
         at += value
     ax.axvline(c.base_prediction[i], color=ink, linewidth=0.6, linestyle=":")
+    ax.use_sticky_edges = False  # bars need not end at the frame
+    ax.autoscale_view()
     ax.set_yticks(range(len(steps)), [drawn(name) for *_, name, _ in steps])
     ax.set_xlabel(drawn(f"f(b) = {c.base_prediction[i]:.4g}  →  f(x) = {c.prediction[i]:.4g}"))
     how = "exact" if c.is_exact else f"{percent(confidence)} intervals, {int(c.n_samples[i]):,} draws"
@@ -70,10 +72,10 @@ def as_text(c: Contributions) -> str:
     chosen, others = _chosen(c, 0, MOST_LINES)
     names = told_apart(c.feature_names, chosen)
     lines = [(f"base F(b), {count(len(c.baseline), 'baseline')}", f"{c.base[0]:+.4g}")]
-    lines += [(name, number(float(c.values[0, j]), float(reach[j]))) for j, name in zip(chosen, names, strict=True)]
+    lines += [(name, _told(c, float(c.values[0, j]), float(reach[j]))) for j, name in zip(chosen, names, strict=True)]
     if others:
         rest = float(c.values[0, others].sum())
-        lines.append((count(len(others), "other feature"), number(rest, _reach_of_sum(c, 0, others, reach))))
+        lines.append((count(len(others), "other feature"), _told(c, rest, _reach_of_sum(c, 0, others, reach))))
     lines.append(("total F(x)", f"{c.total[0]:+.4g}"))
     lines.append(("f(x) − F(x)", f"{c.prediction[0] - c.total[0]:+.4g}"))
     lines.append(("f(b) − F(b)", f"{c.base_prediction[0] - c.base[0]:+.4g}"))
@@ -88,6 +90,10 @@ def as_text(c: Contributions) -> str:
         listed = ", ".join(map(shown, c.held_alike[:6])) + (", ..." if len(c.held_alike) > 6 else "")
         told.append(f"Held at the row's own values in the baselines: {listed}")
     return "\n".join(told)
+
+
+def _told(c: Contributions, value: float, half: float) -> str:
+    return f"{value:+.4g}" if c.is_exact else number(value, half)
 
 
 def _row(c: Contributions, row: Any) -> int:
