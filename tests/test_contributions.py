@@ -306,6 +306,7 @@ def test_a_row_beyond_the_background_keeps_its_own_scale():
         drawn = sl.contributions(forest(), row, n_samples=4_096, **asked)
     with pytest.warns(sl.errors.OutsideBackground):
         found = sl.contributions(forest(), row, **asked)
+    np.testing.assert_allclose(found.base_prediction, forest().predict(data[7:8]))
     assert np.abs(found.residual).max() < 1e-10
     assert (np.abs(found.values - drawn.values) <= 5 * drawn.standard_error).all()
     with pytest.raises(InvalidArgument, match="ranks know nothing beyond"):
