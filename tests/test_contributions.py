@@ -1,5 +1,7 @@
 """What features add on the way from a baseline: closed forms, coverage, adding up, exact models, scales, bad input."""
 
+import itertools
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -399,7 +401,7 @@ def test_fixed_features_must_be_alike():
     found = sl.contributions(forest(), X, baseline=[*B[:2], X[2]], fixed=[2], sigma=0.5)
     assert found.values[0, 2] == 0
     assert abs(found.residual[0]) < 1e-10
-    with pytest.raises(InvalidArgument, match="'x2' is held, and is 0.4 in row 0 and 0.1 in its baseline"):
+    with pytest.raises(InvalidArgument, match=r"'x2' is held, and is 0\.4 in row 0 and 0\.1 in its baseline"):
         sl.contributions(forest(), X, baseline=B, fixed=[2], sigma=0.5)
 
 
@@ -471,7 +473,7 @@ def test_the_waterfall_goes_from_f_of_b_to_f_of_x(n):
     bars = ax.patches
     assert bars[0].get_x() == pytest.approx(found.base_prediction[1])
     assert bars[-1].get_x() + bars[-1].get_width() == pytest.approx(found.prediction[1])
-    for one, two in zip(bars, bars[1:], strict=False):
+    for one, two in itertools.pairwise(bars):
         assert one.get_x() + one.get_width() == pytest.approx(two.get_x())
     names = [each.get_text() for each in ax.get_yticklabels()]
     assert names[0] == "smoothing at the baseline"
