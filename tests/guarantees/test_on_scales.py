@@ -85,6 +85,19 @@ def test_neighbours_of_robustness_lie_in_scores():
     assert np.isfinite(both.per_row).all()
 
 
+@pytest.mark.parametrize("gap", [False, True])
+def test_robustness_of_trees_is_that_of_a_function_that_asks_them(gap):
+    """Trees are read around rows; neighbours are other rows, so the trees are only asked there."""
+    trees = HistGradientBoostingClassifier(max_iter=5, random_state=0).fit(DATA, DATA[:, 1] > DATA[:, 2] + 1)
+    x = X.copy()
+    x[0, 0] = np.nan if gap else x[0, 0]
+    settings = {"neighbours": 3, "n_samples": 256, **AROUND}
+    found = sl.robustness(trees, x, target=1, **settings)
+    asked = sl.robustness(lambda a: trees.predict_proba(a)[:, 1], x, output_range=(0, 1), **settings)
+    np.testing.assert_allclose(found.per_row, asked.per_row, rtol=1e-9)
+    assert (found.per_row > 0).any()
+
+
 def test_robustness_in_logarithms_is_that_of_the_model_after_exp():
     positive = np.exp(DATA[:, [0, 2]])
     f, x = lambda a: 1 / (1 + a[:, 0] * np.sqrt(a[:, 1])), positive[:4]

@@ -14,7 +14,7 @@ from .._core.validate import check_choice, check_count, check_number, check_rang
 from ..errors import InvalidArgument
 from ..estimators import Estimator
 from ..models import Model, model_epsilon
-from ..models.on_scales import refuse_gradient_bound, refuse_raw_units
+from ..models.on_scales import ModelOnScales, OnlyAsked, refuse_gradient_bound, refuse_raw_units
 from ..models.problem import Problem, build_problem
 from ..models.targets import each_target, implied_range, is_by_row, stretch_of
 from ..result.explanation import Explanation
@@ -112,6 +112,7 @@ def robustness(
     problem.check_rows()
     rows, factor, adapted = problem.rows, problem.factor, problem.model
     around = _around(problem)
+    asked = OnlyAsked(adapted) if isinstance(adapted, ModelOnScales) else adapted  # neighbours are other rows
     check_choice(units, "units", ("standardised", "raw"))
     refuse_raw_units(adapted, units)
     if gradient_bound is not None:
@@ -133,7 +134,7 @@ def robustness(
 
     def explained(settings: Options) -> Explanation:
         # draws that are turned to each row would not be shared
-        problem = prepare(adapted, everyone, sigma=around)
+        problem = prepare(asked, everyone, sigma=around)
         plan = resolve(problem, settings, method=method, target=of_everyone, design=design, may_rotate=False)
         # across a decision boundary "predicted" would be another output, whose slopes are no neighbours
         (e,) = run(plan, plan.resolve(of_everyone).held(k + 1), progress)

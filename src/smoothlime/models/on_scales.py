@@ -134,6 +134,20 @@ def on_scales(model: Model, scales: RowScales, rows: Array, x: Array) -> tuple[M
     return (DifferentiableOnScales if is_smooth else ModelOnScales)(model, curves), curves.scores
 
 
+class OnlyAsked:
+    """A model on scales of which nothing is known but what it answers, at rows anywhere in scores.
+
+    What is read of trees and lines belongs to the rows that the scales were made around.
+    """
+
+    def __init__(self, model: ModelOnScales) -> None:
+        self._asked = model
+
+    def __getattr__(self, name: str) -> Any:
+        """What it is to who asks it: its outputs, values, and gradients where it has them."""
+        return getattr(self._asked, name)
+
+
 def as_given(model: Model) -> Model:
     """The model that is asked in its own columns."""
     return model.model if isinstance(model, ModelOnScales) else model
