@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 import smoothlime as sl
@@ -108,6 +109,12 @@ class TestOneHot:
         assert found(data, **held) == {"town of birth": ("York", "Bath", "Hull")}
         assert set(found(data, one_hot=None, **held)) == set(data.columns[1:])
 
+    def test_other_columns_of_the_same_beginning_are_not_among_them(self):
+        data = table(**one_hot("job", ["cook", "smith", "none"]), job_years=np.arange(ROWS) % 30)
+        groups = found(data, fixed=list(data.columns[1:]))
+        assert groups["job"] == ("cook", "smith", "none")
+        assert set(groups) == {"job", "job_years"}
+
     def test_columns_that_are_perturbed_are_none(self):
         assert found(table(**one_hot("town", ["York", "Bath", "Hull"]))) == {}
 
@@ -162,6 +169,25 @@ class TestErrors:
     def test_of_switches(self, switches, complaint):
         with pytest.raises((errors.InvalidArgument, errors.WrongType), match=complaint) as caught:
             found(self.DATA, switches=switches)
+        assert caught.value.argument == "switches"
+
+    @pytest.mark.parametrize(
+        ("switches", "complaint"),
+        [
+            ({"word": [1]}, "switches lists the level 1 of 'word', a column of text; list text for it"),
+            ({"yes": ["False"]}, "the level 'False' of 'yes', a column of True and False; list True and False for it"),
+            ({"yes": [True, 2]}, "the level 2 of 'yes', a column of True and False"),
+            ({"code": ["3"]}, "the level '3' of 'code', a column of numbers; list numbers for it"),
+        ],
+    )
+    @pytest.mark.parametrize("library", ["pandas", "polars"])
+    def test_of_levels_that_a_column_cannot_hold(self, switches, complaint, library):
+        """What is cast becomes another level: the text "False" is true."""
+        data = table(word=cycled("x", "y"), yes=cycled(True, False), code=cycled(1, 2, 3))
+        model = as_model(lambda frame: frame["a"].to_numpy(), takes="table")
+        rows = data.iloc[:2] if library == "pandas" else pl.from_pandas(data.iloc[:2])
+        with pytest.raises(errors.InvalidArgument, match=complaint) as caught:
+            build_problem(model, rows, fixed=["code"], switches=switches)
         assert caught.value.argument == "switches"
 
     @pytest.mark.parametrize(

@@ -27,8 +27,8 @@ FEW_NUMBERS = 64
 MISSING, NEITHER = "(missing)", "(none)"
 """What rows without a level are said to have: in one column, and in a group of 0/1 columns."""
 
-Kind = Literal["numbers", "text", "levels", "other"]
-"""What a column holds, by its type: levels are categoricals, true and false, and mixtures; other are dates and lists"""
+Kind = Literal["numbers", "text", "truths", "levels", "other"]
+"""What a column holds, by its type: levels are categoricals and mixtures; other are dates and lists"""
 
 Cells = Callable[[int], Sequence[Any] | None]
 """The cells of a column, None for those that are missing; None where nothing is known of the column."""
@@ -187,7 +187,9 @@ def kinds_of(table: Table) -> list[Kind]:
             return "numbers"
         if dtype == nw.String:
             return "text"
-        return "levels" if dtype in (nw.Categorical, nw.Enum, nw.Boolean, nw.Object) else "other"
+        if dtype == nw.Boolean:
+            return "truths"
+        return "levels" if dtype in (nw.Categorical, nw.Enum, nw.Object) else "other"
 
     return [kind(dtype) for dtype in table.dtypes]
 
@@ -230,6 +232,7 @@ def _asked(columns: Columns, groups: Mapping[str, Category], name: Any, levels: 
         )
         raise InvalidArgument(msg, argument="switches")
     if levels is not None:
+        _check_fits(columns.names[j], columns.kinds[j], levels)
         return _of_column(columns, j, levels)
     counts = _counts(columns.seen(j))
     if counts is None or columns.kinds[j] == "other":
@@ -240,6 +243,19 @@ def _asked(columns: Columns, groups: Mapping[str, Category], name: Any, levels: 
         )
         raise InvalidArgument(msg, argument="switches")
     return _of_column(columns, j, _frequent(counts))
+
+
+def _check_fits(name: str, kind: Kind, levels: Sequence[Any]) -> None:
+    """Refuse levels that a column of this type cannot hold: they would be turned into others, as text is into True."""
+    if kind == "truths":
+        wanted, wrong = "True and False", [each for each in levels if each not in (True, False)]
+    elif kind in ("numbers", "text"):
+        wanted, wrong = kind, [each for each in levels if isinstance(each, str) != (kind == "text")]
+    else:
+        return
+    if wrong:
+        msg = f"switches lists the level {wrong[0]!r} of {name!r}, a column of {wanted}; list {wanted} for it"
+        raise InvalidArgument(msg, argument="switches")
 
 
 def _some_levels(category: Category, levels: Sequence[Any]) -> Category:
@@ -262,7 +278,7 @@ def _groups(columns: Columns, one_hot: Any) -> list[Category]:
     found: dict[str, list[int]] = {}
     for j in sorted(columns.held):
         prefix = _prefix(columns.names[j])
-        if prefix:
+        if prefix and _are_zero_or_one(_counts(columns.seen(j)) or [None]):
             found.setdefault(prefix, []).append(j)
     groups = []
     for name, places in found.items():
@@ -350,7 +366,7 @@ def _order(level: Any) -> tuple[bool, float, str]:
 
 def _are_of(kind: Kind, counts: Collection[Any]) -> bool:
     """Whether values of a background can be in a column of rows that holds this."""
-    if kind == "levels":
+    if kind in ("truths", "levels"):
         return True
     return all(isinstance(each, str) == (kind == "text") for each in counts)
 
