@@ -54,6 +54,16 @@ class TestRanks:
             p = (column < value).mean() + (column == value).mean() / 2
             assert ndtr(score) == pytest.approx(p, rel=1e-12)
 
+    @pytest.mark.parametrize("n", [100, 442, 1_000, 1_100])
+    def test_a_value_of_one_row_is_a_point_however_few_rows_there_are(self, n):
+        """One row in 442 is more than 1 in 1,024, but shares its value with none: T goes on in lines."""
+        column = np.random.default_rng(n).normal(size=n)
+        scale = rank_scale(column)
+        assert scale.is_continuous
+        assert not rank_scale(np.append(column, np.repeat(np.sort(column)[40:42], 20))).is_continuous
+        if n < KNOTS:
+            assert len(scale.known) == n
+
     def test_draws_never_leave_what_was_seen(self, column):
         scale = rank_scale(column)
         found = scale.values(np.linspace(-40, 40, 10_001))

@@ -361,7 +361,7 @@ def rank_scale(column: Array, name: object = "") -> RankScale:
     middle = ndtri((below + counts / 2) / n)
     if is_step:
         return RankScale(known, middle, ndtri(below / n), ndtri((below + counts) / n), True, n)
-    has_share = counts > n / KNOTS
+    has_share = (counts > n / KNOTS) & (counts > 1)  # one row shares its value with none, in short tables too
     if has_share.sum() > OWN_KNOTS:
         has_share = counts >= np.partition(counts, -OWN_KNOTS)[-OWN_KNOTS]
         has_share &= np.cumsum(has_share) <= OWN_KNOTS
