@@ -194,7 +194,7 @@ class TestWhatCannotBe:
     def test_logarithms_of_rows_that_have_none(self):
         with pytest.raises(InvalidArgument, match=r"numbers > 0 at feature 'x0'.*got -1 at row 1"):
             sl.explain(line, [[1.0, 1, 1, 1], [-1.0, 1, 1, 1]], sigma=0.1, scale="log")
-        with pytest.raises(InvalidArgument, match=r"at feature 'x0', as its background has no 0; got 0 at row 0"):
+        with pytest.raises(InvalidArgument, match=r"at feature 'x0', as no background has a 0 there; got 0 at row 0"):
             sl.explain(line, [[0.0, 1, 1, 1]], **around())
 
     def test_rows_that_are_infinite(self):

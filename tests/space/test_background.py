@@ -125,3 +125,10 @@ def test_a_neighbourhood_of_other_columns_is_refused():
     known = sl.Neighbourhood.from_data(np.exp(RNG.normal(size=(40, 3))), scale="ranks")
     with pytest.raises(InvalidArgument, match="3 entries but the rows have 2 features"):
         sl.explain(lambda a: a[:, 0], [[1.0, 2.0]], sigma=known)
+
+
+def test_columns_of_an_array_are_named_as_they_are_in_results():
+    data = np.random.default_rng(0).lognormal(size=(200, 2))
+    for scale in ({"x1": "log"}, {1: "log"}):
+        assert sl.Neighbourhood.from_data(data, scale=scale).scales == ("linear", "log")
+        assert sl.explain(lambda a: a[:, 0], data[:2], scale=scale).neighbourhood.scales == ("linear", "log")

@@ -123,7 +123,7 @@ class OnnxModel:
         if one.kind in WHOLE and column.dtype.kind == "f" and not (column == np.rint(column)).all():
             msg = (
                 f"input {one.name!r} of the ONNX model takes whole numbers ({one.kind}), which sigma does not leave"
-                f" whole; hold it: sigma=Neighbourhood(..., fixed=[{one.name!r}])"
+                f" whole; hold it: fixed=[{one.name!r}]"
             )
             raise ModelError(msg)
         return column.astype(KINDS[one.kind]).reshape(len(points), *[1] * (len(one.shape) - 1))

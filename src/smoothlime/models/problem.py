@@ -257,7 +257,7 @@ def _refuse_moved_categories(model: Model, factor: Factor, names: tuple[str, ...
         listed = ", ".join(map(repr, moved[:3])) + ", ..." * (len(moved) > 3)
         msg = (
             f"sigma perturbs {listed}: to the {type(model.estimator).__name__} a category, which no number lies"
-            f" between. Hold such features fixed: sigma=Neighbourhood(..., fixed=[{listed}])"
+            f" between. Hold such features: fixed=[{listed}]"
         )
         raise InvalidArgument(msg, argument="sigma")
 
@@ -272,7 +272,7 @@ def _warn_of_categories(model: Model, factor: Factor, names: tuple[str, ...]) ->
         are, them = ("is a category", "it") if len(moved) == 1 else ("are categories", "them")
         msg = (
             f"{listed} {are} to the {type(model.estimator).__name__}, but perturbed like numbers, so that slopes mean"
-            f" little; list {them} in fixed: Neighbourhood(..., fixed=[{listed}])"
+            f" little; hold {them}: fixed=[{listed}]"
         )
         warn(msg, CategoriesPerturbed)
 

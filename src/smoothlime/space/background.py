@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._core.types import Array, Flags
-from .._core.validate import check_choice
+from .._core.validate import check_choice, default_names
 from ..errors import InvalidArgument, WrongType
 from .covariance import correlations
 from .scales import LogScale, RankScale, Scale, log_scale, rank_scale
@@ -88,6 +88,8 @@ def read_scale(scale: Any, columns: Sequence[Any], d: int, categories: Sequence[
         raise WrongType(msg, argument="scale")
     words = ["category" if column in categories else "linear" for column in columns]
     places = {name: j for j, name in enumerate(columns)}
+    if list(columns) == list(range(d)):  # columns of an array, which have names in what is said of them
+        places |= {name: j for j, name in enumerate(default_names(d))}
     for column, word in scale.items():
         is_position = isinstance(column, int | np.integer) and not isinstance(column, bool)
         place = int(column) if is_position and 0 <= column < d else places.get(column)

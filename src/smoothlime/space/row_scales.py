@@ -119,7 +119,7 @@ def _check_column(scale: Scale, values: Array, name: str) -> None:
         msg = f"X must be finite; got {values[row]} at row {row}, feature {name!r}"
         raise InvalidArgument(msg, argument="X")
     lowest = f"numbers > {-scale.shift:.3g}" if isinstance(scale, LogScale) and scale.shift else "numbers > 0"
-    reason = ", as its background has no 0" if values[row] == 0 else ""
+    reason = ", as no background has a 0 there" if values[row] == 0 else ""
     msg = (
         f"scale='log' is for {lowest} at feature {name!r}{reason}; got {values[row]:g} at row {row}."
         f" Use 'ranks' or 'linear' for it, or list it in fixed"
