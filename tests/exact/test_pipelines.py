@@ -279,6 +279,24 @@ def test_an_imputer_of_texts_and_numbers_together():
     np.testing.assert_allclose(e.smoothed, model.predict(rows), rtol=1e-9)
 
 
+def test_what_sparse_matrices_leave_out_is_missing_to_xgboost():
+    kinds = ["a", "b", "city", "grade"]
+    made = ColumnTransformer(
+        [("texts", OneHotEncoder(), ["city", "grade"]), ("a", make_pipeline(SimpleImputer(), StandardScaler()), ["a"])],
+        remainder=MaxAbsScaler(), sparse_threshold=1.0,
+    )  # fmt: skip
+    model = make_pipeline(made, XGBRegressor(n_estimators=6, max_depth=3, n_jobs=1)).fit(FRAME[kinds], PRICE)
+    rows = FRAME[kinds].iloc[:3].copy()
+    rows.loc[rows.index[0], "a"] = np.nan  # its mean comes to 0, and is left out
+    question = {"sigma": sl.Neighbourhood.from_data(FRAME[kinds], 0.4, fixed=["city", "grade"])}
+    e = sl.explain(model, rows, **question)
+    assert e.is_exact
+    drawn = sl.explain(model, rows, method="clime", n_samples=2**16, design="iid", **question)
+    seen = ~np.isnan(drawn.values)
+    np.testing.assert_array_equal(np.isnan(e.values), ~seen)
+    assert_matches(e.values[seen], drawn.values[seen], standard_error=drawn.standard_error[seen], sees=0.1)
+
+
 def test_numbers_that_are_held_and_encoded():
     rows = FRAME[["a", "b", "rooms"]]
     made = make_column_transformer((OneHotEncoder(), ["rooms"]), remainder=StandardScaler())
@@ -322,6 +340,18 @@ def test_a_gap_that_is_imputed_holds_the_value_it_gets(name):
         np.testing.assert_allclose(e.values[i, 1 - j], same.values[0, 1 - j], rtol=1e-9)
         np.testing.assert_allclose(e.smoothed[i], same.smoothed[0], rtol=1e-9)
         np.testing.assert_allclose(e.fidelity[i], same.fidelity[0], rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:Skipping features without any observed values")
+@pytest.mark.parametrize("keeps", [False, True])
+def test_a_constant_for_a_column_that_never_had_a_value(keeps):
+    imputer = SimpleImputer(strategy="constant", fill_value=1.0, keep_empty_features=keeps)
+    empty = np.column_stack([X[:, 0], np.full(len(X), np.nan), X[:, 1]])
+    model = make_pipeline(imputer, Ridge()).fit(empty, Y)
+    e = sl.explain(model, np.insert(ROW, 1, 0.0), sigma=np.insert(SIGMA, 1, 1.0))
+    assert e.is_exact
+    coef = model[1].coef_ if len(model[1].coef_) == 3 else np.insert(model[1].coef_, 1, 0.0)
+    np.testing.assert_allclose(e.values[0], coef, atol=1e-12)
 
 
 def test_jumps_around_a_gap_that_is_imputed():

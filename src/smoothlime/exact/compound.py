@@ -93,7 +93,7 @@ def read_mix(estimator: Any, ask: str, front: Front, rows: Rows) -> Mix:
     if curve is None:
         msg = f"what its {type(estimator).__name__} makes of the sum of its trees is none of the curves that we know"
         raise NoClosedForm(msg)
-    return _of_trees(rows.trees(form, front), curve)
+    return _of_trees(rows.trees(form, front.before(estimator)), curve)
 
 
 def _trees_behind(estimator: Any, ask: str) -> tuple[TreesForm, Curve | None] | None:

@@ -93,6 +93,8 @@ class Front:
     columns: tuple[Column, ...]
     at_rows: Any
     """What comes out at the rows"""
+    blank: float = 0.0
+    """What the model takes entries for that a sparse matrix leaves out; columns that move leave out none"""
 
     def after(self, step: Any) -> Front:
         """With one more step."""
@@ -109,9 +111,21 @@ class Front:
 
     def of(self, given: Any) -> Array:
         """The inner columns (n, c) of points as the estimator is given them."""
+        return as_numbers(self._through(given))
+
+    def held(self, given: Any = None) -> Array:
+        """The same as the model takes what does not move; of the rows if nothing is given."""
+        return as_numbers(self.at_rows if given is None else self._through(given), self.blank)
+
+    def before(self, estimator: Any) -> Front:
+        """The same before an estimator: XGBoost takes what a sparse matrix leaves out for missing."""
+        is_left_out = hasattr(self.at_rows, "tocoo") and type(estimator).__module__.partition(".")[0] == "xgboost"
+        return dataclasses.replace(self, blank=np.nan) if is_left_out else self
+
+    def _through(self, given: Any) -> Any:
         for step in self.steps:
             given = _ask(step, given)
-        return as_numbers(given)
+        return given
 
     @property
     def is_plain(self) -> bool:
@@ -137,8 +151,12 @@ def steps_within(step: Any) -> list[Any]:
     return [step, *(within for part in parts for within in steps_within(part))]
 
 
-def as_numbers(given: Any) -> Array:
-    """What came out of the steps, as numbers."""
+def as_numbers(given: Any, blank: float = 0.0) -> Array:
+    """What came out of the steps, as numbers; `blank` where a sparse matrix holds none."""
+    if hasattr(given, "tocoo"):
+        found, entries = np.full(given.shape, blank), given.tocoo()
+        found[entries.row, entries.col] = entries.data
+        return found
     dense = given.toarray() if hasattr(given, "toarray") else given
     try:
         return np.asarray(dense, dtype=np.float64)
@@ -213,7 +231,7 @@ def _imputed(step: Any, columns: Sequence[Column]) -> list[Column]:
         msg = f"its SimpleImputer takes {missing!r} for a missing value of columns that are perturbed"
         raise NoClosedForm(msg)
     is_empty = np.array([bool(each != each) for each in step.statistics_])  # texts are among them, where columns are
-    is_kept = ~is_empty | (step.strategy == "constant") | bool(getattr(step, "keep_empty_features", False))
+    is_kept = ~is_empty | bool(getattr(step, "keep_empty_features", False))
     kept = [(column, bool(keep)) for column, keep in zip(columns, is_kept, strict=True)]
     return [column if column.moves else HELD for column, keep in kept if keep]
 

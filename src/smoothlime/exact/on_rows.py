@@ -13,7 +13,7 @@ import numpy as np
 
 from .._core.types import Array
 from ..errors import NoClosedForm
-from .fronts import Column, Front, Picked, View, as_numbers
+from .fronts import Column, Front, Picked, View
 from .linear import LinearModel
 from .trees.columns import AROUND, LARGEST, Rising, is_last_below, last_below, moved
 from .trees.form import TreesForm
@@ -35,13 +35,13 @@ class Rows:
     @property
     def x(self) -> Array:
         """(r, D) the rows, and the held columns beside them."""
-        held = [as_numbers(front.at_rows)[:, inner] for front, inner in self._held]
+        held = [front.held()[:, inner] for front, inner in self._held]
         return np.concatenate([self._numbers(self.view.x), *held], axis=1)
 
     def place(self, points: Array, x: Array) -> Array:
         """The same for points (n, d) with other held columns, as the model is asked and as numbers."""
         given = self.view.given(points) if self._held else None
-        held = [front.of(given)[:, inner] for front, inner in self._held]
+        held = [front.held(given)[:, inner] for front, inner in self._held]
         return np.concatenate([self._numbers(x), *held], axis=1)
 
     def _numbers(self, x: Array) -> Array:
@@ -115,7 +115,7 @@ class Rows:
         row[:, self.view.factor.free] = np.nan
         try:
             with np.errstate(all="ignore"):
-                return front.of(self.view.given(row))[0]
+                return front.held(self.view.given(row))[0]
         except NoClosedForm:
             return nothing
 
