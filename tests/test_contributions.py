@@ -449,6 +449,20 @@ def test_bad_input():
         sl.contributions(Probit(V), np.abs(X), baseline=-np.abs(B), scale="log")
 
 
+def test_rows_of_a_shape():
+    def model(points):
+        return np.sin(points[:, 0, 1]) + points.sum(axis=(1, 2))
+
+    pictures = RNG.normal(size=(2, 3, 2))
+    own = pictures.reshape(2, -1) - 0.0
+    own[:, 1] += np.exp(-0.02) * np.sin(pictures[:, 0, 1])
+    for baseline in (np.zeros((3, 2)), np.zeros((1, 3, 2)), np.zeros((2, 3, 2)), np.zeros(6)):
+        found = sl.contributions(model, pictures, baseline=baseline, sigma=0.2, n_samples=1_024)
+        within(found, own)
+    with pytest.raises(InvalidArgument, match=r"baseline has rows of shape \(2, 3\) and X of shape \(3, 2\)"):
+        sl.contributions(model, pictures, baseline=np.zeros((1, 2, 3)), sigma=0.2)
+
+
 # ---- forms
 
 

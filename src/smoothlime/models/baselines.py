@@ -114,9 +114,12 @@ def _read(baseline: Any, problem: Problem) -> tuple[Array, Flags]:
         return _by_name(dict(baseline.items()), problem)
     table = as_table(baseline, "baseline")
     if table is None:
-        flat, shape = read_shaped(baseline, "baseline")
-        if not shape and problem.input_shape and np.shape(flat) == problem.input_shape:
-            flat = np.asarray(flat).reshape(1, -1)
+        wanted = problem.input_shape
+        is_one = bool(wanted) and tuple(getattr(baseline, "shape", ())) == wanted
+        flat, shape = read_shaped(baseline[None] if is_one else baseline, "baseline")
+        if shape and shape != wanted:
+            msg = f"baseline has rows of shape {shape} and X of shape {wanted or 'one axis'}; give both alike"
+            raise InvalidArgument(msg, argument="baseline")
         x = check_rows(flat, "baseline", finite=False)
         if x.shape[1] != d:
             msg = f"baseline has {x.shape[1]} features and X has {d}; give both alike"
