@@ -257,11 +257,16 @@ def _in_a_fork(queue, function):
         queue.put(f"{type(err).__name__}: {err}")
 
 
-def test_a_fork_is_refused_where_jax_would_wait_for_ever():
+@pytest.mark.parametrize("is_asked_before", [False, True])
+def test_a_fork_is_refused_where_jax_would_wait_for_ever(is_asked_before):
+    model = jax.jit(one_score)
     jax.jit(scores)(POINTS)  # JAX has threads from here on
+    if is_asked_before:
+        model = sl.as_model(model)
+        sl.explain(model, POINTS[:1], n_samples=64)
     context = multiprocessing.get_context("fork")
     queue = context.Queue()
-    child = context.Process(target=_in_a_fork, args=(queue, jax.jit(scores)))
+    child = context.Process(target=_in_a_fork, args=(queue, model))
     with pytest.warns((RuntimeWarning, DeprecationWarning), match="fork"):
         child.start()
     said = queue.get(timeout=30)

@@ -123,6 +123,7 @@ class JaxModel:
         return compiled_for(self.model) if self.is_kept else compiled_of_forms()
 
     def _asked(self, function: Callable[..., Any], *arrays: Any) -> list[Any]:
+        ready()  # a model that was made, or asked, before a fork has passed no check since
         call, state = self.split(self.model)
         name = getattr(self.model, "__name__", "")
         called = f"function {name}" if name else type(self.model).__name__
