@@ -170,6 +170,12 @@ def test_numbers_are_those_that_the_model_computes_with():
             r"has 2 inputs; .*lambda a: model\(\[a, others\]\)",
         ),
         (
+            lambda: keras.Sequential(
+                [keras.Input((4,), dtype="int32"), layers.Embedding(9, 3), layers.Flatten(), layers.Dense(1)]
+            ),
+            r"takes whole numbers or text \(int32\), which have no slopes",
+        ),
+        (
             lambda: keras.Sequential([keras.Input((4,)), layers.Reshape((2, 2))]),
             "one row of outputs per point",
         ),

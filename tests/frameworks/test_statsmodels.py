@@ -184,6 +184,17 @@ class TestRefused:
         with pytest.raises(WrongType, match="forecasts from its own past: no function of rows"):
             sl.explain(results, POINTS)
 
+    def test_results_without_their_data(self):
+        results = sm.OLS(TABLE.y, ONES).fit()
+        results.remove_data()
+        with pytest.raises(WrongType, match=r"lost their data.*lambda a: results\.predict\(a\)"):
+            sl.explain(results, POINTS)
+
+    def test_hazards_that_are_more_than_numbers(self):
+        results = sm.PHReg(TABLE.y.abs(), TABLE[["a", "b"]]).fit()
+        with pytest.raises(WrongType, match=r"lambda a: results\.predict\(a\)\.predicted_values"):
+            sl.explain(results, TABLE[["a", "b"]][:2])
+
     def test_margins_of_what_has_none(self):
         with pytest.raises(InvalidArgument, match=r"a OLS has not; leave output out"):
             sl.explain(fitted(sm.OLS, "y")(), POINTS, output="margin")

@@ -270,6 +270,8 @@ class TestHeldInputs:
                 r"held\['mask'\] has 3 lines for 5 rows of X; give one for each",
             ),
             ({"msk": MASK}, errors.InvalidArgument, "held names 'msk', which the model does not take.*x, mask, which"),
+            ({"x": ROWS}, errors.InvalidArgument, "held names 'x', the model's first argument, which is perturbed"),
+            ({"mask": np.array(["a"] * 5)}, errors.WrongType, r"held\['mask'\] must hold numbers that torch can read"),
             ({"mask": 1.0}, errors.WrongType, r"held\['mask'\] must be an array or a tensor with a line for each row"),
             (MASK, errors.WrongType, "held must map names of arguments to their rows"),
         ],

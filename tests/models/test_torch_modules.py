@@ -137,3 +137,9 @@ def test_training_in_another_thread_is_not_disturbed():
     thread.join()
     assert len(wanting) > 20
     assert all(wanting)
+
+
+def test_an_embedding_of_the_input_has_no_slopes():
+    words = nn.Sequential(nn.Embedding(9, 3), nn.Flatten(), nn.Linear(18, 1)).eval()
+    with pytest.raises(sl.errors.ModelError, match="in an embedding, by whole numbers, which have no slopes"):
+        sl.explain(words, np.ones((2, 6), dtype=int))

@@ -51,6 +51,7 @@ def of(library, *bases, **members):
         (3, r"got a int: the model comes first"),
         (xgboost.DMatrix(X), r"got a DMatrix, which is data: give the Booster or estimator"),
         (lightgbm.Dataset(X), r"got a Dataset, which is data"),
+        (lightgbm.CVBooster(), r"got a CVBooster, which holds a Booster for each fold: give one, model\.boosters\[0\]"),
         (DBSCAN(), r"got a DBSCAN, which labels the rows it was fitted on, but no others"),
         (StandardScaler().fit(X), r"got a StandardScaler, which transforms rows: .*lambda a: model\.transform\(a\)"),
         (math, r"got a module, which is Python's: give the model in it, math\.<name>"),

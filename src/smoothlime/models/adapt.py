@@ -17,7 +17,7 @@ from .inputs import Inputs, check_held
 from .labels import refuse_predict
 from .parts import check_key
 from .protocol import Model, is_model
-from .unknown import refuse_text_model, unknown
+from .unknown import is_of_folds, refuse_text_model, unknown
 
 ONNX = (
     "onnxruntime.capi.onnxruntime_inference_collection.InferenceSession",
@@ -190,6 +190,8 @@ def _kind(obj: Any) -> str:
     """What an object is: "framework", "module", "program" (of torch), "class", "model", "estimator", "function", ""."""
     if isinstance(obj, type):
         return "class"
+    if is_of_folds(obj):  # it says to have any attribute that it is asked for
+        return ""
     if framework_of(obj):  # first: on torch, Keras models are modules
         return "framework"
     if is_torch_module(obj):

@@ -71,6 +71,10 @@ def check_held(held: Any, call: Callable[..., Any] | None) -> None:
         known = None if call is None else inspect.signature(call).parameters
     except (TypeError, ValueError):  # functions of other languages have no signature to read
         known = None
+    first = next(iter(known.values()), None) if known else None
+    if first is not None and first.name in held and first.kind is first.POSITIONAL_OR_KEYWORD:
+        msg = f"held names {first.name!r}, the model's first argument, which is perturbed: give its rows as X"
+        raise InvalidArgument(msg, argument="held")
     if known is None or any(each.kind is each.VAR_KEYWORD for each in known.values()):
         return
     strange = [name for name in held if name not in known or known[name].kind is known[name].POSITIONAL_ONLY]

@@ -174,6 +174,13 @@ def _check(model: Any) -> None:
             " lambda a: model([a, others])"
         )
         raise ModelError(msg)
+    kinds = [str(getattr(each, "dtype", "")) for each in inputs or ()] if isinstance(inputs, list | tuple) else []
+    if any(kind.startswith(("int", "uint", "bool", "string")) for kind in kinds):
+        msg = (
+            f"the {name} takes whole numbers or text ({kinds[0]}), which have no slopes. Explain it from its embeddings"
+            " on: keras.Model(embedded, model.outputs[0])"
+        )
+        raise ModelError(msg)
     if isinstance(outputs, list | tuple) and len(outputs) > 1:
         msg = (
             f"the {name} has {len(outputs)} outputs; give the part to explain:"

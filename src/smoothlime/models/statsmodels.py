@@ -96,6 +96,12 @@ def _check_results(obj: Any) -> None:
             " regression on lagged columns, or a function of points that makes the forecast"
         )
         raise WrongType(msg)
+    if "statsmodels.PHRegResults" in kinds_of(obj):
+        msg = (
+            f"model is a {name} of statsmodels, whose predict returns more than numbers; give a function of points:"
+            " lambda a: results.predict(a).predicted_values"
+        )
+        raise WrongType(msg)
     if not hasattr(obj, "predict") or attribute(obj, "model") is None:
         msg = f"model is a {name} of statsmodels, which does not predict"
         raise WrongType(msg)
@@ -103,6 +109,12 @@ def _check_results(obj: Any) -> None:
 
 def _columns(model: Any) -> tuple[str, ...]:
     """Names of the columns; of an array statsmodels makes them up: const, x1, x2."""
+    if model.exog_names is None:
+        msg = (
+            "the results of statsmodels have lost their data, and with it the names of columns (remove_data). Give a"
+            " function of points: lambda a: results.predict(a)"
+        )
+        raise WrongType(msg)
     names = [str(each) for each in model.exog_names]
     exog = attribute(model, "exog")
     return tuple(names if exog is None else names[: np.shape(exog)[1]])

@@ -14,7 +14,7 @@ import numpy as np
 from .._core.optional import require
 from .._core.types import Points
 from .._core.validate import check_choice
-from ..errors import InvalidArgument, ModelError
+from ..errors import InvalidArgument, ModelError, WrongType
 from .inputs import Inputs, check_held, said_of_shape
 from .parts import check_key, part_of, several
 from .protocol import FEWEST, changed_width, is_out_of_memory, wrong_shape
@@ -23,6 +23,11 @@ from .torch_layers import check_ready, dense_units
 DETACHED = (
     "the network's output does not depend on its input through differentiable operations (a detach, rounding or argmax"
     " on the way?); use method='clime', which needs only predictions"
+)
+
+EMBEDS = (
+    "the network looks its input up in an embedding, by whole numbers, which have no slopes. Explain a module that"
+    " takes the vectors of the embedding instead, (n, tokens, width)"
 )
 
 INFERENCE_MODE = (
@@ -157,7 +162,7 @@ class TorchModel:
             lower = self.torch.autocast(self.device.type, dtype=self.autocast)
         with lower:
             if self.compiled is None or len(points) < WORTH_COMPILING:
-                out = self.module(points, **others)
+                out = self._asked(points, others)
             else:
                 # as constants: a compiled backward pass would work out gradients of parameters too, and drop them
                 parameters = {name: each.detach() for name, each in self.module.named_parameters()}
@@ -172,6 +177,14 @@ class TorchModel:
         if out.ndim == 1 or out.shape[1] == 1:
             return self.torch.sigmoid(out)
         return self.torch.softmax(out, dim=1)
+
+    def _asked(self, points: Any, others: Mapping[str, Any]) -> Any:
+        try:
+            return self.module(points, **others)
+        except RuntimeError as err:
+            if "'indices'" in str(err) and "embedding" in str(err):
+                raise ModelError(EMBEDS) from err
+            raise
 
     def values(self, points: Points) -> Any:
         """Outputs at each point, (n, k).
@@ -306,7 +319,13 @@ def from_torch(
 def _placed_beside(torch: Any, module: Any, held: Any, dtype: Any, device: Any) -> Mapping[str, Any]:
     """Further inputs where the network is; those of floats in the type of its own."""
     check_held(held, module.forward)
-    tensors = {name: torch.as_tensor(lines).detach().to(device) for name, lines in held.items()}
+    tensors = {}
+    for name, lines in held.items():
+        try:
+            tensors[name] = torch.as_tensor(lines).detach().to(device)
+        except TypeError as err:  # text, objects
+            msg = f"held[{name!r}] must hold numbers that torch can read: {err}"
+            raise WrongType(msg, argument="held") from err
     return {name: each.to(dtype) if each.is_floating_point() else each for name, each in tensors.items()}
 
 

@@ -90,11 +90,23 @@ def _is_matrix(obj: Any) -> bool:
     return bool({"xgboost.DMatrix", "lightgbm.Dataset", "catboost.Pool"}.intersection(kinds_of(obj)))
 
 
+def is_of_folds(obj: Any) -> bool:
+    """Whether it holds a Booster for each fold of a cross-validation."""
+    return "lightgbm.CVBooster" in kinds_of(obj)
+
+
 RECIPES: list[tuple[Callable[[Any], bool], Callable[[Any], str]]] = [
     (lambda obj: obj is None, lambda obj: ": did a function that trains or loads it forget to return it?"),
     (lambda obj: isinstance(obj, str | bytes | os.PathLike), _of_file),
     (lambda obj: isinstance(obj, Mapping), _of_mapping),
     (lambda obj: isinstance(obj, list | tuple), _of_several),
+    (
+        is_of_folds,
+        lambda obj: (
+            ", which holds a Booster for each fold: give one, model.boosters[0], or a function that averages them,"
+            " lambda a: np.mean([each.predict(a) for each in model.boosters], axis=0)"
+        ),
+    ),
     (_is_matrix, lambda obj: ", which is data: give the Booster or estimator that was trained on it"),
     (_is_data, lambda obj: ": the model comes first, then the rows: explain(model, X)"),
     (
