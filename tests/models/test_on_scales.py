@@ -68,7 +68,7 @@ def test_gradients_go_through_continuous_scales():
 def test_steps_are_not_seen_by_gradients():
     model = sl.from_functions(values=line, gradients=lambda a: np.tile(COEF, (len(a), 1)))
     assert sl.explain(model, X, n_samples=512, **around()).method != "smoothgrad"
-    with pytest.raises(NoGradients, match=r"smoothgrad needs gradients, and '.*x1.*' moves in steps"):
+    with pytest.raises(NoGradients, match=r"smoothgrad needs gradients, and '.*x1.*' moves? in steps"):
         sl.explain(model, X, method="smoothgrad", n_samples=512, **around())
 
 
@@ -318,3 +318,15 @@ def test_a_scale_takes_part_only_where_a_feature_moves():
     assert build_problem(line, X, sigma=0.5, background=DATA, scale={0: "ranks"}, fixed=[0]).rows.shape == X.shape
     with pytest.raises(TooFewDraws):
         sl.explain(line, X, n_samples=2, **around())
+
+
+@pytest.mark.parametrize(
+    ("kinds", "told"),
+    [
+        ({0: "log"}, "Slopes are per e-fold (log)\n"),
+        ({3: "ranks"}, "Slopes are per normal score (ranks)\n"),
+        ({0: "log", 3: "ranks"}, "Slopes are per e-fold (log) and normal score (ranks)\n"),
+    ],
+)
+def test_units_are_told_of_the_scales_in_use(kinds, told):
+    assert told in f"{sl.explain(line, X, n_samples=64, **around(scale=kinds))}\n"

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 TOLD = 3
 """Values that are named."""
 
+UNITS = {"log": "e-fold (log)", "ranks": "normal score (ranks)"}
+"""What slopes are per, besides units of the features."""
+
 
 def step_word(e: Explanation, row: int, j: int) -> str:
     """`0.02 → 0.05`: T(u − σ) and T(u + σ); where both are x, `2% of draws above 0`."""
@@ -35,7 +38,9 @@ def scales_told(e: Explanation) -> list[str]:
     kinds = ", ".join(e.neighbourhood.background.told(e.feature_names))
     held = [str(each) for each in e.neighbourhood.categories]
     categories = f"; held as categories: {', '.join(held[:6])}{', ...' * (len(held) > 6)}" if held else ""
-    lines = [f"steps: {kinds}{categories}. Slopes are per e-fold (log) and per normal score (ranks)"]
+    used = set(e.neighbourhood.scales)
+    units = " and ".join(unit for word, unit in UNITS.items() if word in used)
+    lines = [f"steps: {kinds}{categories}" + (f". Slopes are per {units}" if units else "")]
     unseen = np.argwhere(e.row_scales.unseen(e.x))
     if len(unseen):
         named = [f"{e.feature_names[j]} = {e.x[row, j]:g} at row {row}" for row, j in unseen[:TOLD]]

@@ -288,8 +288,10 @@ def _choose(
     if estimator.needs == "gradients" and not has_gradients:
         if isinstance(model, ModelOnScales) and hasattr(model.model, "values_and_gradients"):
             jumps = [problem.feature_names[j] for j in model.curves.scales.jumping]
+            others = f" and {len(jumps) - 3} more" if len(jumps) > 3 else ""
+            more = f"{others} move in steps" if len(jumps) > 1 else " moves in steps"
             msg = (
-                f"{estimator.name} needs gradients, and {', '.join(map(repr, jumps[:3]))} moves in steps from one value"
+                f"{estimator.name} needs gradients, and {', '.join(map(repr, jumps[:3]))}{more} from one value"
                 " of the background to the next, which gradients do not see. Use method='clime' or 'differences', or"
                 " scale='linear' or 'log' for it"
             )
