@@ -315,6 +315,37 @@ def test_a_row_beyond_the_background_keeps_its_own_scale():
         sl.contributions(forest(), data[0], **asked | {"baseline": row[0]})
 
 
+def test_many_rows_and_baselines_fit_in_memory():
+    import tracemalloc
+
+    rows = np.tile(DATA, (4, 1))
+    model = PoissonRegressor().fit(DATA, np.exp(0.3 * DATA[:, 0]))
+    tracemalloc.start()
+    found = sl.contributions(model, rows, background=DATA, sigma=0.5)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 3e8  # 120,000 lines of 600 ellipses at once would be 6e8
+    assert np.abs(found.residual).max() < 1e-10
+
+
+def test_progress_is_told():
+    seen = []
+    sl.contributions(
+        forest(), DATA[:5], background=DATA, sigma=0.5, progress=lambda done, total: seen.append((done, total))
+    )
+    assert seen[-1] == (500, 500)
+    seen.clear()
+    sl.contributions(
+        Probit(V),
+        DATA[:5],
+        baseline=B,
+        sigma=0.5,
+        n_samples=512,
+        progress=lambda done, total: seen.append((done, total)),
+    )
+    assert seen[-1] == (5 * 512, 5 * 512)
+
+
 def test_exact_where_asked_for():
     with pytest.raises(NoClosedForm, match="closed form"):
         sl.contributions(Probit(V), X, baseline=B, method="exact")

@@ -80,7 +80,8 @@ def along_lines(
         total = OnLines(np.zeros(starts.shape), offset, offset, np.zeros(n), np.zeros(n, dtype=np.intp))
         for part, turn in form.parts:
             own = np.ascontiguousarray(weights @ turn)
-            total = total + along_lines(part, x, starts, ends, factor, own, advance)
+            total = total + along_lines(part, x, starts, ends, factor, own, lambda _: None)
+        advance(n)
         return total
     if isinstance(form, LineOnScales):
         return _of_features(form, x, starts, ends, factor, weights, advance)

@@ -12,7 +12,7 @@ from .._core.progress import Progress
 from .._core.types import Array, Flags, Indices
 from .._core.warn import warn
 from ..errors import JumpsUnseen, NoGradients
-from ..exact.lines import along_lines
+from ..exact.lines import ELLIPSES, along_lines
 from ..models import Evaluation, Target, model_dtype, resolve_target
 from ..models.baselines import Baselines
 from ..models.evaluation import Where, automatic_batch_size
@@ -63,7 +63,7 @@ def exact(route: ExactRoute, baselines: Baselines, target: Any, progress: Any) -
     evaluation = Evaluation(problem.model, automatic_batch_size(problem.rows.shape[1], model_dtype(problem.model)))
     at_base = _at_baselines(problem, baselines, resolved, evaluation)
     with Progress(progress, r * m) as watch:
-        for rows in _blocks(r, m * len(free)):
+        for rows in _blocks(r, m * max(len(free), len(ELLIPSES))):
             each = np.repeat(rows, m)
             ends = problem.rows[np.ix_(each, free)].astype(np.float64)
             starts = np.concatenate([baselines.starts(problem, int(row), free) for row in rows])
