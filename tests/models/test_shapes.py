@@ -387,6 +387,22 @@ class TestPrograms:
         e, same = (sl.explain(each, ROWS, **settings("smoothgrad")) for each in models)
         np.testing.assert_allclose(e.values, same.values, rtol=1e-9, atol=1e-12)
 
+    @pytest.mark.parametrize("by_name", [False, True])
+    def test_one_of_several_inputs(self, by_name):
+        class Product(torch.nn.Module):
+            def forward(self, x, c):
+                return {"product": (x * c).sum(dim=1)}
+
+        x, other = torch.zeros(5, 3), torch.ones(5, 3)  # torch takes one tensor given twice for one input
+        given = ((x,), {"c": other}) if by_name else ((x, other), {})
+        program = torch.export.export(Product(), *given)
+        c = np.arange(15.0).reshape(5, 3)
+        e = sl.explain(sl.as_model(program, held={"c": c}, output_key="product"), np.zeros((5, 3)), n_samples=64)
+        np.testing.assert_allclose(e.values, c, rtol=1e-6)
+        if not by_name:
+            with pytest.raises(errors.ModelError, match=r"takes 'c' besides: give as_model\(program, held="):
+                sl.explain(program, np.zeros((5, 3)))
+
     def test_one_exported_in_training_mode_is_refused_for_its_dropout(self):
         net = torch.nn.Sequential(torch.nn.Linear(6, 20), torch.nn.Dropout(0.5), torch.nn.Linear(20, 1)).train()
         program = torch.export.export(net, (torch.randn(3, 6),))

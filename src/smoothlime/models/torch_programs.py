@@ -11,12 +11,35 @@ from typing import Any
 
 import torch
 
+from ..errors import ModelError
+
 
 def as_module(program: Any) -> Any:
     """The program as a module that takes any number of points, whatever size of batch it was exported for."""
     module = program.module()
+    further = _further(program)
+    if further:
+        module = ByPosition(module, further)
     size = _fixed_batch(program)
     return module if size is None else FixedBatches(module, size)
+
+
+class ByPosition(torch.nn.Module):  # type: ignore[misc]  # torch is typed in part: see pyproject.toml
+    """A program that was exported with several arguments by position, and takes no others; held ones come by name."""
+
+    def __init__(self, module: Any, further: tuple[str, ...]) -> None:
+        super().__init__()
+        self.module = module
+        self.further = further
+
+    def forward(self, points: Any, **others: Any) -> Any:
+        """The program's outputs."""
+        missing = [name for name in self.further if name not in others]
+        if missing:
+            name = missing[0]
+            msg = f"the exported program takes {name!r} besides: give as_model(program, held={{{name!r}: ...}})"
+            raise ModelError(msg)
+        return self.module(points, *(others.pop(name) for name in self.further), **others)
 
 
 class FixedBatches(torch.nn.Module):  # type: ignore[misc]  # torch is typed in part: see pyproject.toml
@@ -42,6 +65,14 @@ class FixedBatches(torch.nn.Module):  # type: ignore[misc]  # torch is typed in 
             }
         points = inputs.pop("")
         return _map(lambda each: each[:left], self.module(points, **inputs))
+
+
+def _further(program: Any) -> tuple[str, ...]:
+    """Names of the arguments by position behind the first, if each is a tensor of its own."""
+    by_position = program.call_spec.in_spec.children()[0]
+    if by_position.num_children != by_position.num_leaves:
+        return ()
+    return tuple(program.graph_signature.user_inputs[1 : by_position.num_leaves])
 
 
 def _fixed_batch(program: Any) -> int | None:
