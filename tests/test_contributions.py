@@ -207,6 +207,9 @@ def test_jumps_that_gradients_miss_are_told():
 
     with pytest.warns(JumpsUnseen, match="do not add up to what the model changes by"):
         sl.contributions(Rounded(), X, baseline=B, sigma=0.5, n_samples=1_024)
+    with pytest.warns(JumpsUnseen):  # and nothing else: draws are not what is lacking
+        found = sl.contributions(Rounded(), X, baseline=B, sigma=0.5)
+    assert not found.converged[0]
     found = sl.contributions(Rounded(), X, baseline=B, sigma=0.5, n_samples=1_024, method="predictions")
     assert abs(found.values[0, 0] - 2.4) < 0.1
     assert abs(found.residual[0]) < 5 * found.residual_error[0]

@@ -61,7 +61,7 @@ class Contributions:
     radius: Array
     """(r,) bound on the numerical error of exact contributions, L2; 0 for drawn ones"""
     converged: Flags
-    """(r,) whether the tolerance was reached"""
+    """(r,) whether the tolerance was reached, and gradients, where they were asked for, add up"""
     n_samples: Indices
     """(r,) draws; 0 where it is exact"""
     baseline: Array
@@ -214,7 +214,7 @@ def contributions(
     warn_against_data(problem)
     found = _find(problem, baselines, method, target, options, progress)
     if n_samples is None:
-        _warn_of_tolerance(found)
+        _warn_of_tolerance(found, options)
     return _result(problem, baselines, found)
 
 
@@ -228,9 +228,9 @@ def _find(problem: Problem, baselines: Baselines, method: str, target: Any, opti
     return sampled(problem, baselines, target, options, progress, by_gradients=by_gradients)
 
 
-def _warn_of_tolerance(found: Found) -> None:
-    """Name the rows that did not get there."""
-    late = np.flatnonzero(~found.converged)
+def _warn_of_tolerance(found: Found, options: Options) -> None:
+    """Name the rows that did not get there with all draws; others have had a warning of their own."""
+    late = np.flatnonzero(~found.converged & (found.n_samples > options.max_samples // 2))
     if len(late):
         rows = f"row {late[0]}" if len(late) == 1 else f"{len(late)} rows (the first is row {late[0]})"
         msg = (

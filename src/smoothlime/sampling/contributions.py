@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -125,7 +126,7 @@ def sampled(
             watch.expect((len(rows) - row - 1) * int(np.mean([each.n for each in drawn])))
     found = _collected(drawn, resolved, resolved.of(seen)[:, 0], at_base)
     if sampler.has_gradients:
-        _warn_of_jumps(found)
+        found = dataclasses.replace(found, converged=found.converged & ~_missed_by_gradients(found))
     return found
 
 
@@ -190,12 +191,13 @@ def _blocks(r: int, numbers: int) -> Iterator[Indices]:
         yield np.arange(start, min(r, start + size))
 
 
-def _warn_of_jumps(found: Found) -> None:
-    """Say where gradients do not add up to what the model changes by: it jumps, and they do not show it."""
+def _missed_by_gradients(found: Found) -> Flags:
+    """(r,) where gradients do not add up to what the model changes by, told in a warning: it jumps, unseen by them."""
     r = len(found.residual)
     limit = float(t_quantile(GROUPS - 1, 1 - BY_CHANCE / (2 * r)))
     rounding = 1e-6 * np.maximum(np.abs(found.total), np.abs(found.base))
-    off = np.flatnonzero(np.abs(found.residual) > limit * found.residual_error + rounding)
+    is_off = np.asarray(np.abs(found.residual) > limit * found.residual_error + rounding)
+    off = np.flatnonzero(is_off)
     if len(off):
         row = int(off[np.argmax(np.abs(found.residual[off]))])
         more = f" (and {len(off) - 1} more)" if len(off) > 1 else ""
@@ -205,3 +207,4 @@ def _warn_of_jumps(found: Found) -> None:
             " inside?), which gradients do not see. Use method='predictions'"
         )
         warn(msg, JumpsUnseen)
+    return is_off
