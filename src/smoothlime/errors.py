@@ -30,6 +30,7 @@ Each error is also the built-in error it resembles, so `except ValueError` keeps
     ├── FarUnseen                             the model answers at none of the points looked at further out
     ├── CategoriesPerturbed                   the model takes a feature that is perturbed for a category
     ├── DrawsOffData                          many draws lie beyond what the background ever was
+    ├── SwitchesLeftOut                       the model does not take a level that others of the background have
     ├── OutsideBackground                     a row lies beyond what the background ever was
     └── DamagedFile                           a file was loaded that is not what was saved
 """
@@ -150,6 +151,10 @@ class CategoriesPerturbed(SmoothlimeWarning):
 
 class DrawsOffData(SmoothlimeWarning):
     """Many draws lie beyond the smallest or largest value that a column of the background has."""
+
+
+class SwitchesLeftOut(SmoothlimeWarning):
+    """Nobody asked for switches, and the model does not take a level that the background has: there are none."""
 
 
 class OutsideBackground(SmoothlimeWarning):

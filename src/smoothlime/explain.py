@@ -142,7 +142,8 @@ def explain(
     route = resolve(problem, options, is_drawn=is_drawn, method=method, target=target, design=design)
     asked = route.resolve(target)
     warn_against_data(problem)
-    (explanation,) = add_switches(route, asked, run(route, asked, options.confidence, progress), options, progress)
+    found = run(route, asked, options.confidence, progress)
+    (explanation,) = add_switches(route, asked, found, options, progress, is_asked_for=switches is not True)
     if n_samples is None:
         warn_not_converged({explanation.output_name: explanation})
     return explanation
@@ -202,7 +203,7 @@ def explain_outputs(
     every = every_output(route.outputs, len(problem.rows))
     warn_against_data(problem)
     found = run(route, every, options.confidence, progress)
-    found = add_switches(route, every, found, options, progress)
+    found = add_switches(route, every, found, options, progress, is_asked_for=switches is not True)
     explanations = dict(zip(every.names, found, strict=True))
     if n_samples is None:
         warn_not_converged(explanations)

@@ -468,12 +468,32 @@ def test_a_level_that_the_model_refuses_is_named():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", errors.SmoothlimeWarning)
         with pytest.raises(errors.ModelError, match="the model does not take 'Dec' in 'month', as switches would") as e:
-            sl.explain(model, X.iloc[:2], background=background, sigma=0.1, target=1)
+            sl.explain(model, X.iloc[:2], background=background, sigma=0.1, target=1, switches=["month"])
         assert "switches=False" in str(e.value)
         found = sl.explain(
             model, X.iloc[:2], background=background, sigma=0.1, target=1, switches={"month": ["Feb", "Nov"]}
         )
     assert found.switches.levels == ("Feb", "Nov")
+
+
+@pytest.mark.parametrize("method", ["auto", "clime"])
+def test_slopes_are_not_lost_where_nobody_asked_for_switches(method):
+    X, y = shop(60)
+    columns = make_column_transformer((OneHotEncoder(), ["month"]), remainder="passthrough")
+    model = make_pipeline(columns, LogisticRegression(max_iter=1_000)).fit(X, y)
+    background = X.assign(month=["Feb", "May", "Nov", "Dec"] * 15)
+    asked = {"background": background, "sigma": 0.1, "target": 1, "method": method}
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found = sl.explain(model, X.iloc[:2], **asked)
+    words = [str(each.message) for each in said if issubclass(each.category, errors.SwitchesLeftOut)]
+    assert len(words) == 1
+    assert words[0].startswith("there are no switches: the model does not take 'Dec' in 'month'")
+    assert found.switches is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", errors.DrawsOffData)
+        alone = sl.explain(model, X.iloc[:2], switches=False, **asked)
+    np.testing.assert_array_equal(found.values, alone.values)
 
 
 def test_numbers_and_no_background_have_none():

@@ -16,9 +16,10 @@ import numpy as np
 
 from .._core.progress import Progress
 from .._core.types import Array, Flags, Indices, Points
+from .._core.warn import warn
 from ..draws.blocks import Chunk, Layout
 from ..draws.designs import DESIGNS, Stream
-from ..errors import ModelError, NoClosedForm
+from ..errors import ModelError, NoClosedForm, SwitchesLeftOut
 from ..exact.curves import AGREES
 from ..exact.known import view_of
 from ..models import Evaluation, Target
@@ -110,12 +111,33 @@ class Choices:
 
 
 def add_switches(
+    route: ExactRoute | Plan,
+    target: Target,
+    explanations: Sequence[Explanation],
+    options: Options,
+    progress: Any,
+    *,
+    is_asked_for: bool,
+) -> list[Explanation]:
+    """The explanations of a route with the effects of other levels, where the problem has categories.
+
+    A model that does not take one of them is an error only where somebody asked for them: slopes are not lost for it.
+    """
+    if not route.problem.switchable:
+        return list(explanations)
+    try:
+        return _with_switches(route, target, explanations, options, progress)
+    except ModelError as err:
+        if is_asked_for:
+            raise
+        warn(f"there are no switches: {err}", SwitchesLeftOut)
+        return list(explanations)
+
+
+def _with_switches(
     route: ExactRoute | Plan, target: Target, explanations: Sequence[Explanation], options: Options, progress: Any
 ) -> list[Explanation]:
-    """The explanations of a route with the effects of other levels, where the problem has categories."""
     problem = route.problem
-    if not problem.switchable:
-        return list(explanations)
     choices = Choices.of(problem.switchable)
     found = _exact(route, choices, target, explanations) if isinstance(route, ExactRoute) else None
     if found is None:
