@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 import smoothlime as sl
+from smoothlime import errors
 
 X = np.random.default_rng(0).normal(size=(4, 3))
 
@@ -37,3 +38,10 @@ def test_it_prints_short():
 
     shown = repr(sl.Explainer(f, background=pd.DataFrame(X), sigma=0.3, target=None))
     assert shown == "Explainer(function, background=<DataFrame of shape (4, 3)>, sigma=0.3, target=None)"
+
+
+def test_settings_go_by_name():
+    with pytest.raises(
+        errors.WrongType, match=r"Explainer takes settings by name; .* Explainer\(model, background=X\)"
+    ):
+        sl.Explainer(f, X)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from .errors import WrongType
 from .explain import explain
 from .result.explanation import Explanation
 
@@ -26,7 +27,10 @@ class Explainer:
     Explainer(function, sigma=0.5)
     """
 
-    def __init__(self, model: Any, **settings: Any) -> None:
+    def __init__(self, model: Any, *background: Any, **settings: Any) -> None:
+        if background:
+            msg = "Explainer takes settings by name; for data that gives the scales: Explainer(model, background=X)"
+            raise WrongType(msg, argument="background")
         inspect.signature(explain).bind(model, None, **settings)  # a name that explain does not know is a TypeError now
         self.model = model
         self.settings = settings

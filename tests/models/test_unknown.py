@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import smoothlime as sl
-from smoothlime.errors import SmoothlimeError, WrongType
+from smoothlime.errors import ModelError, SmoothlimeError, WrongType
 
 X = np.random.default_rng(0).normal(size=(20, 3))
 FOREST = RandomForestClassifier(2, random_state=0).fit(X, X[:, 0] > 0)
@@ -88,3 +88,21 @@ def test_what_is_not_fitted_says_so(model):
 def test_a_class_is_no_model(kind):
     with pytest.raises(WrongType, match=f"model is the class {kind.__name__}; give an instance of it"):
         sl.explain(kind, X)
+
+
+class TestInputsAndOutputsBesideTheFirst:
+    def test_several_outputs_of_a_function_want_a_choice(self):
+        def model(a):
+            return a[:, 0], a
+
+        with pytest.raises(ModelError, match=r"returned a tuple of 2 parts.*output_key=0\)"):
+            sl.explain(model, np.zeros((3, 2)))
+        assert sl.explain(sl.as_model(model, output_key=0), np.zeros((3, 2))).values.shape == (3, 2)
+
+    def test_a_tuple_of_numbers_is_one_output(self):
+        e = sl.explain(lambda a: tuple(map(float, 2 * a[:, 0])), np.zeros((2, 2)), n_samples=64)
+        np.testing.assert_allclose(e.values, [[2, 0]] * 2, atol=1e-9)
+
+    def test_a_missing_input_names_held(self):
+        with pytest.raises(ModelError, match=r"'mask' \(inputs beside the first are held: as_model\(model, held="):
+            sl.explain(lambda a, mask: a[:, 0] * mask, np.zeros((2, 2)))

@@ -209,6 +209,8 @@ class Evaluation:
                     hint = getattr(self.model, "hint", "")
                     if not hint and isinstance(err, IndexError):
                         hint = " (a model is given many points at once, as an array (n, d))"
+                    if isinstance(err, TypeError) and "required positional argument" in str(err):
+                        hint = " (inputs beside the first are held: as_model(model, held={name: a line for each row}))"
                     msg = f"the model raised {type(err).__name__} on {_points(part.stop - start)}: {err}{hint}"
                     raise ModelError(msg) from err
                 self._halve(err)

@@ -61,10 +61,17 @@ class FunctionModel:
             out = self.function(self.inputs.first(points), **self.inputs.others(points))
         if self.output_key is not None:
             out = part_of(out, self.output_key)
-        elif isinstance(out, Mapping) and out:
+        elif (isinstance(out, Mapping) and out) or _is_of_arrays(out, len(points)):
             msg = f"the function returned {several(out)}"
             raise ModelError(msg)
         return as_columns(out, len(points))
+
+
+def _is_of_arrays(out: Any, n: int) -> bool:
+    """Whether a function returned a tuple of arrays, each for all n points; a tuple of n numbers is an output."""
+    return (
+        isinstance(out, tuple) and len(out) > 0 and all(tuple(getattr(each, "shape", ()))[:1] == (n,) for each in out)
+    )
 
 
 @dataclass(frozen=True, slots=True)
