@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .._core.validate import check_fraction
 from .names import cells, count, padded, percent, shown, told_apart
 from .numbers import number
 from .steps import scales_told, step_word
@@ -29,6 +30,7 @@ ROUNDING = 1e-12
 class Line(NamedTuple):
     """One feature of one row, ready to print."""
 
+    position: int
     feature: str
     slope: str
     standardised: str
@@ -41,7 +43,7 @@ def as_text(e: Explanation) -> str:
     """Slopes with their half-widths, largest first, a block per row."""
     parts = []
     for row in range(min(len(e), MOST_ROWS)):
-        lines = _lines(e, row)
+        lines = row_lines(e, row)
         wide = max([len("feature"), *(cells(line.feature) for line in lines)])
         slopes = max([len("slope per unit"), *(len(line.slope) for line in lines)])
         has_steps = any(line.step for line in lines)
@@ -65,7 +67,7 @@ def as_html(e: Explanation) -> str:
     """The same as an HTML table; every name is escaped."""
     parts, is_sure = [], True
     for row in range(min(len(e), MOST_ROWS)):
-        lines = _lines(e, row)
+        lines = row_lines(e, row)
         is_sure &= all(line.is_sure for line in lines)
         rows = "".join(
             f"<tr style='{'' if line.is_sure else 'color:gray'}'>"
@@ -141,7 +143,7 @@ def as_rich(e: Explanation) -> Any:
         for column in ("feature", "slope per unit", "per neighbourhood std", *["one step"] * has_steps):
             # folded, as a number that is cut short is another number
             table.add_column(column, justify="left" if column == "feature" else "right", overflow="fold")
-        for line in _lines(e, row):
+        for line in row_lines(e, row):
             style = "" if line.is_sure else "dim"
             is_sure &= line.is_sure
             step = [Text(line.step)] * has_steps
@@ -198,29 +200,35 @@ def order(e: Explanation, row: int) -> np.ndarray[Any, Any]:
     return np.argsort(-np.nan_to_num(size, nan=-1.0), kind="stable")[: int(np.isfinite(size).sum())]
 
 
-def _lines(e: Explanation, row: int) -> list[Line]:
-    reach = e.half_width(1 - CONFIDENCE)[row]
+def row_lines(e: Explanation, row: int, *, most: int = MOST_FEATURES, confidence: float = CONFIDENCE) -> list[Line]:
+    """The largest slopes of a row, standardised, as they are printed."""
+    reach = e.half_width(1 - check_fraction(confidence, "confidence"))[row]
     std = e.std
     largest = np.nanmax(np.abs(e.standardised[row]), initial=0.0)
     lines = []
-    chosen = order(e, row)[:MOST_FEATURES]
-    for j, name in zip(chosen, told_apart(e.feature_names, chosen), strict=True):
+    chosen = order(e, row)[:most]
+    for j, name in zip(chosen.tolist(), told_apart(e.feature_names, chosen), strict=True):
         value, half = e.values[row, j], reach[j]
-        step = "" if e.row_scales is None else step_word(e, row, int(j))
+        step = "" if e.row_scales is None else step_word(e, row, j)
         if e.is_exact:
-            lines.append(Line(name, f"{value:+.6g}", f"{value * std[j]:+.6g}", is_sure=True, step=step))
+            lines.append(Line(j, name, f"{value:+.6g}", f"{value * std[j]:+.6g}", is_sure=True, step=step))
             continue
         if (abs(value) + half) * std[j] < ROUNDING * largest:  # no digit of it is to be read, only how small it is
             within = abs(value) + half
-            lines.append(Line(name, f"0 ± {within:.1g}", f"0 ± {within * std[j]:.1g}", is_sure=False, step=step))
+            lines.append(Line(j, name, f"0 ± {within:.1g}", f"0 ± {within * std[j]:.1g}", is_sure=False, step=step))
             continue
         is_sure = bool(abs(value) > half)
-        lines.append(Line(name, number(value, half), number(value * std[j], half * std[j]), is_sure, step))
+        lines.append(Line(j, name, number(value, half), number(value * std[j], half * std[j]), is_sure, step))
     return lines
 
 
 def _headline(e: Explanation, row: int) -> str:
-    parts = [f"row {row}: slopes of {e.row_outputs[row]!r}, f(x) = {e.prediction[row]:.4g}"]
+    return f"row {row}: slopes of {e.row_outputs[row]!r}, {', '.join(how_it_went(e, row))}"
+
+
+def how_it_went(e: Explanation, row: int) -> list[str]:
+    """f(x), what the mean nearby is, how linear the model is there, and whether the errors are as small as asked."""
+    parts = [f"f(x) = {e.prediction[row]:.4g}"]
     if np.isfinite(e.smoothed[row]):
         parts.append(f"smoothed {e.smoothed[row]:.4g}")
     is_flat = not np.nansum(np.abs(e.values[row]) + e.standard_error[row])
@@ -232,7 +240,7 @@ def _headline(e: Explanation, row: int) -> str:
         parts.append(f"{e.fidelity[row]:.0%} linear nearby")
     if not e.converged[row]:
         parts.append("not converged")
-    return ", ".join(parts)
+    return parts
 
 
 def missing_features(e: Explanation, row: int) -> str:
