@@ -92,7 +92,16 @@ test-data: install ## tests on the real data files of the paper; fails unless SM
 reproduce: install ## redo the paper's figures, test its claims, write report/index.html; half an hour
 	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/smoothlime reproduce --out report
 
-docs: install ## build the documentation; a warning is an error
+# One file that draws formulas as SVG and brings its own glyphs, so that the pages need no network.
+MATHJAX := docs/_vendor/tex-svg.js
+$(MATHJAX):
+	@command -v npm > /dev/null || { echo 'make docs fetches MathJax with npm: install Node.js' >&2; exit 1; }
+	@set -euo pipefail; mkdir -p $(@D); scratch=$$(mktemp -d); trap 'rm -rf "$$scratch"' EXIT; \
+	npm pack --silent --pack-destination "$$scratch" mathjax@3.2.2 > /dev/null; \
+	tar -xzf "$$scratch"/mathjax-3.2.2.tgz -C "$$scratch" package/es5/tex-svg.js; \
+	mv "$$scratch/package/es5/tex-svg.js" $@
+
+docs: install $(MATHJAX) ## build the documentation; a warning is an error
 	$(BIN)/sphinx-build -E -W --keep-going -b html docs docs/_build/html # -E: no page is taken from an earlier build
 
 BENCH := error latency memory overhead scaling stability startup time trees
@@ -120,5 +129,5 @@ format: install ## reformat, and fix what the linter can
 	$(BIN)/ruff format .
 
 clean: ## remove what was built, and the environments
-	rm -rf $(VENV) $(FRAMEWORKS) .venv-demo build dist docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(FRAMEWORKS) .venv-demo build dist docs/_build docs/_vendor .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests docs examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2> /dev/null || true

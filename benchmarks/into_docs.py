@@ -13,7 +13,7 @@ from common import HERE, read_lines
 # isort: split
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import bench_coverage as coverage
@@ -23,8 +23,8 @@ import goals
 import tables
 
 PAGES = ("README.md", "docs/benchmarks.md", "docs/theory/errors.md", "docs/trees.md", "docs/what-is-near.md")
-TABLES: dict[str, tuple[str, Callable[[Sequence[Any]], str]]] = {
-    "error": ("error", tables.error_short),
+TABLES: dict[str, tuple[str, Callable[..., str]]] = {
+    "beside-others": ("error stability", tables.beside_others),
     "error-all": ("error", tables.error_long),
     "error-peers": ("error", tables.peers),
     "error-worst": ("error", tables.worst),
@@ -50,7 +50,7 @@ TABLES: dict[str, tuple[str, Callable[[Sequence[Any]], str]]] = {
     "scales": ("scales", scales.table),
     "coverage-short": ("coverage", coverage.shortfalls_table),
 }
-"""Name of a table to the benchmark whose results it shows, and how."""
+"""Name of a table to the benchmarks whose results it shows, and how."""
 GOALS = "goals"
 """The table that is made from the results of several benchmarks."""
 
@@ -64,9 +64,10 @@ def made(name: str) -> str:
     if name == GOALS:
         results = goals.read()
         return f"\n{goals.table(results)}\n\n{goals.sources(results)}\n\n"
-    benchmark, make = TABLES[name]
-    records = read_lines(benchmark)
-    return f"\n{make(records)}\n\n{source(benchmark, records[0])}\n\n"
+    benchmarks, make = TABLES[name]
+    records = {benchmark: read_lines(benchmark) for benchmark in benchmarks.split()}
+    sources = "\n".join(source(benchmark, lines[0]) for benchmark, lines in records.items())
+    return f"\n{make(*records.values())}\n\n{sources}\n\n"
 
 
 def source(benchmark: str, facts: dict[str, Any]) -> str:

@@ -51,21 +51,25 @@ def error_long(records: Sequence[Record]) -> str:
     return markdown(("model", "σ²", "from", *heads), lines)
 
 
-def error_short(records: Sequence[Record]) -> str:
-    """Ours / the textbook's at one target, a column per variance."""
-    target = TARGETS[1]
-    found = of(records, what="evaluations", target=target)
-    variances = [variance for (variance,) in groups(found, "variance")]
-    lines = []
-    for workload, kind in groups(found, "workload", "from"):
-        cells = []
-        for variance in variances:
-            mine, plain = _pair(found, workload, variance, kind, target)
-            cells.append(f"{needed(mine)} / {needed(plain)}" + (f" ({times})" if (times := fewer(mine, plain)) else ""))
-        lines.append((workload, KINDS[kind], *cells))
-    for workload, asked in groups(of(records, what="exact"), "workload", "evaluations"):
-        lines.append((workload, KINDS["trees"], *[f"{asked}, exact"] * len(variances)))
-    return markdown(("model", "from", *(f"σ² = {variance:g}" for variance in variances)), lines)
+def beside_others(errors: Sequence[Record], steadiness: Sequence[Record]) -> str:
+    """One network, ours beside captum and lime: evaluations to an error, and how much two runs differ by default."""
+    network, variance, target = "15-10-10-2", 0.1, TARGETS[1]
+    found = of(errors, what="evaluations")
+    pairs = {kind: _pair(found, network, variance, kind, target) for kind in ("gradients", "values")}
+    cost = {kind: [needed(each) for each in pair] for kind, pair in pairs.items()}
+    default = {each["who"]: _steadiness(each) for each in of(steadiness, workload=network, setting="default")}
+    spread, _, top3 = (
+        [default[who][i] for who in (OURS, f"{OURS}, predictions only", "captum", "lime")] for i in range(3)
+    )
+    lines = [
+        (
+            f"Model calls to an error of {target:.0%}",
+            *(" / ".join(column) for column in zip(*cost.values(), strict=True)),
+        ),
+        ("Two runs differ by, default settings", f"{spread[0]} / {spread[1]}", f"{spread[2]} / {spread[3]}"),
+        ("Two runs name another top three", f"{top3[0]} / {top3[1]}", f"{top3[2]} / {top3[3]}"),
+    ]
+    return markdown(("gradients / predictions", "smoothlime", "captum / lime"), lines)
 
 
 def needed(record: Record) -> str:

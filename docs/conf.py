@@ -15,7 +15,11 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "_vendor"]
+
+# Formulas are drawn without a network: `make docs` fetches MathJax once, and each build carries a copy.
+html_static_path = ["_vendor"]
+mathjax_path = "tex-svg.js"
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
