@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import smoothlime as sl
-from smoothlime.errors import InvalidArgument
+from smoothlime.errors import InvalidArgument, LostPrecision
 
 RNG = np.random.default_rng(2)
 N = 500
@@ -71,7 +71,8 @@ def test_codes_beyond_what_floats_hold():
     f = lambda a: a[:, 1]
     with pytest.raises(InvalidArgument, match=r"'id' goes up to .*beyond 2\*\*53.*list it in fixed"):
         sl.explain(f, codes[:2], background=codes, scale="ranks")
-    e = sl.explain(f, codes[:2], background=codes, scale="ranks", fixed=["id"], n_samples=128)
+    with pytest.warns(LostPrecision, match=r"row 0 has \d+ at 'id', and the model is given \d+"):
+        e = sl.explain(f, codes[:2], background=codes, scale="ranks", fixed=["id"], n_samples=128)
     assert np.isfinite(e.values[:, 1]).all()
 
 

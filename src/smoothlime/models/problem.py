@@ -21,6 +21,7 @@ from ..space.neighbourhood import Factor, Neighbourhood
 from ..space.row_scales import RowScales
 from ..space.tables import Table, agreed_columns, as_table, check_numbered
 from . import Model, as_asked
+from .codes import warn_of_codes
 from .estimator import EstimatorModel
 from .evaluation import Evaluation, row_name
 from .fitted import categorical_features, whole_categories
@@ -195,6 +196,8 @@ def build_problem(
         one_hot=one_hot,
     )
     in_table = table is not None and bool(table.not_numeric or getattr(adapted, "wants_table", False))
+    if not in_table:
+        warn_of_codes(X, table, x, factor.free, names)
     switchable, longer = make_switchable(categories, x, table, in_table=in_table)
     adapted, rows = bind(adapted, x, shape)
     if table is not None and longer is not None and in_table:

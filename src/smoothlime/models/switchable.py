@@ -13,6 +13,7 @@ from .._core.types import Array, Indices
 from ..space.categories import Category, Cells, Columns, Kind, cells_of, check_switches, find_categories, kinds_of
 from ..space.level_rows import with_levels
 from ..space.tables import Table
+from .codes import as_columns, check_levels
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,12 +49,13 @@ def categories_among(
     held = frozenset(range(len(names))) - set(map(int, free))
 
     places = {name: k for k, name in enumerate(background.names)} if isinstance(background, Table) else {}
+    of_array = None if background is None or isinstance(background, Table) else cells_of(as_columns(background))
 
     @cache
     def seen(j: int) -> Sequence[Any] | None:
         if isinstance(background, Table):
             return background.cells(places[names[j]]) if names[j] in places else None
-        return None if background is None else cells_of(background)(j)
+        return None if of_array is None else of_array(j)
 
     kinds: list[Kind] = ["numbers"] * len(names) if table is None else kinds_of(table)
     known = set(declared)
@@ -74,7 +76,9 @@ def make_switchable(
             -1, len(category.columns)
         )
         codes = numbers
-        if table is not None and in_table:
+        if table is None or not in_table:
+            check_levels(category)
+        else:
             at = [
                 [places[j].index(cell) for j, cell in zip(category.columns, held, strict=True)]
                 for held in category.cells

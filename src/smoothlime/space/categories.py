@@ -24,6 +24,9 @@ MOST_LEVELS, KEPT_LEVELS = 12, 11
 FEW_NUMBERS = 64
 """Held columns of numbers with more different values are measurements, unless they are named."""
 
+LARGEST = 2**1023
+"""Of whole numbers: others may be infinite as floating-point numbers."""
+
 MISSING, NEITHER = "(missing)", "(none)"
 """What rows without a level are said to have: in one column, and in a group of 0/1 columns."""
 
@@ -129,6 +132,7 @@ def _checked_levels(name: Any, levels: list[Any]) -> list[Any]:
     """Levels that a column can have, as plain Python has them."""
     plain = [each.item() if isinstance(each, np.generic) else each for each in levels]
     wrong = [each for each in plain if not isinstance(each, str | int | float) or each in (np.inf, -np.inf)]
+    wrong += [each for each in plain if isinstance(each, int) and abs(each) >= LARGEST]
     wrong += [each for each in plain if isinstance(each, float) and each != each]
     if wrong or not plain:
         got = repr(wrong[0]) if wrong else "none"
