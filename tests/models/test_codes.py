@@ -48,7 +48,7 @@ def test_levels_that_would_be_others_are_refused():
     with pytest.raises(InvalidArgument, match=rf"'x0' has the level {2**53 + 1}"):
         explain([[1.0, 2.0]], switches={0: [1, 2**53 + 1]})
     assert explain([[1.0, 2.0]], switches={0: [1, 2**53 + 2]}).switches.levels == ("1", str(2**53 + 2))
-    with pytest.raises(InvalidArgument, match="switches must list levels of 0 as .* finite numbers; got 1000"):
+    with pytest.raises(InvalidArgument, match=r"switches must list levels of 0 as .* finite numbers; got 1000"):
         explain([[1.0, 2.0]], switches={0: [1, 10**400]})
 
 

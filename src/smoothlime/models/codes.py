@@ -33,16 +33,16 @@ def check_levels(category: Category) -> None:
 def warn_of_codes(X: Any, table: Table | None, x: Array, free: Indices, names: Sequence[str]) -> None:
     """Say which held whole numbers reach the model as others; x (r, d) is what it is given for X."""
     with np.errstate(invalid="ignore"):
-        is_large = (np.abs(x) >= WHOLE).any(axis=0)
+        is_large = np.asarray((np.abs(x) >= WHOLE).any(axis=0))
     is_large[free] = False
     for j in map(int, np.flatnonzero(is_large)):
         cells = as_columns(X, dtype=object)[:, j].tolist() if table is None else table.cells(j)
         lost = next((row for row, cell in enumerate(cells) if is_lost(cell)), None)
         if lost is not None:
             msg = (
-                f"row {lost} has {cells[lost]} at {names[j]!r}, and the model is given {int(x[lost, j])}: floating-point"
-                f" numbers do not hold all whole numbers beyond 2**53. If these are codes, the answers are those of"
-                f" other codes. {ADVICE}"
+                f"row {lost} has {cells[lost]} at {names[j]!r}, and the model is given {int(x[lost, j])}:"
+                f" floating-point numbers do not hold all whole numbers beyond 2**53. If these are codes, the"
+                f" answers are those of other codes. {ADVICE}"
             )
             warn(msg, LostPrecision)
 
