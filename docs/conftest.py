@@ -8,7 +8,7 @@ from doctest import ELLIPSIS, NORMALIZE_WHITESPACE
 from sybil import Sybil
 from sybil.parsers.myst import ClearNamespaceParser, PythonCodeBlockParser, SkipParser
 
-collect_ignore = ["conf.py", "figures", "_build", "_vendor"]
+collect_ignore = ["conf.py", "figures", "tutorials", "_build", "_vendor"]
 
 pytest_collect_file = Sybil(
     parsers=[

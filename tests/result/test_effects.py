@@ -1,6 +1,7 @@
 """Means of slopes over rows: closed forms, both kinds of error, groups and their differences."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import binom
 
@@ -247,3 +248,27 @@ class TestGaps:
             lower, upper = e.effects().interval(0.95)
             holds += ((lower <= truth) & (truth <= upper)).mean() / 400
         assert holds >= 0.925
+
+
+def test_by_takes_the_name_of_a_column_of_text_where_its_levels_are_known():
+    table = pd.DataFrame({"a": [0.1, 0.2, 0.3, 0.4], "city": ["Bath", "York", "Bath", "Leeds"]})
+    model = lambda frame: frame["a"].to_numpy() * (1 + (frame["city"] == "York").to_numpy())
+    e = sl.explain(sl.as_model(model, feature_names=["a", "city"]), table, background=table, sigma=0.5)
+    found, labelled = e.effects(by="city"), e.effects(by=table["city"])
+    assert set(found.groups) == {"Bath", "York", "Leeds"}
+    for name, group in found.groups.items():
+        np.testing.assert_array_equal(group.values, labelled.groups[name].values)
+    bare = sl.explain(
+        sl.as_model(model, feature_names=["a", "city"]), table, background=table, sigma=0.5, switches=False
+    )
+    with pytest.raises(InvalidArgument, match="whose values are no numbers"):
+        bare.effects(by="city")
+
+
+def test_text_says_what_slopes_are_per():
+    table = np.random.default_rng(0).exponential(size=(50, 2))
+    model = lambda a: a[:, 0] + a[:, 1] ** 2
+    for scale, words in (("linear", "per unit of each feature;"), ("ranks", "per normal score (ranks);"),
+                         ({"x0": "log"}, "per unit of each feature or e-fold (log);")):  # fmt: skip
+        e = sl.explain(model, table[:4], background=table, scale=scale, n_samples=256)
+        assert words in str(e.effects())

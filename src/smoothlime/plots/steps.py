@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +32,12 @@ def step_word(e: Explanation, row: int, j: int) -> str:
     return f"{', '.join(sides)} {x:.3g}" if sides else f"stays at {x:.3g}"
 
 
+def units_of(scales: Iterable[str]) -> str:
+    """What slopes on these scales are per, besides units of the features; empty where all steps are linear."""
+    used = set(scales)
+    return " and ".join(unit for word, unit in UNITS.items() if word in used)
+
+
 def scales_told(e: Explanation) -> list[str]:
     """What steps are taken in, and which values the background never had; nothing where all steps are linear."""
     if e.row_scales is None or e.neighbourhood.background is None:
@@ -38,8 +45,7 @@ def scales_told(e: Explanation) -> list[str]:
     kinds = ", ".join(e.neighbourhood.background.told(e.feature_names))
     held = [str(each) for each in e.neighbourhood.categories]
     categories = f"; held as categories: {', '.join(held[:6])}{', ...' * (len(held) > 6)}" if held else ""
-    used = set(e.neighbourhood.scales)
-    units = " and ".join(unit for word, unit in UNITS.items() if word in used)
+    units = units_of(e.neighbourhood.scales)
     lines = [f"steps: {kinds}{categories}" + (f". Slopes are per {units}" if units else "")]
     unseen = np.argwhere(e.row_scales.unseen(e.x))
     if len(unseen):

@@ -10,7 +10,7 @@ import numpy as np
 from .._core.validate import check_fraction
 from .names import cells, count, padded, percent, shown, told_apart
 from .numbers import number
-from .steps import scales_told, step_word
+from .steps import scales_told, step_word, units_of
 from .switched import block as switch_block
 from .switched import lines as switch_lines
 
@@ -110,7 +110,8 @@ def effects_as_text(found: Effects) -> str:
         rest = len(each.order()) - len(chosen)
         parts.append("\n".join([head, *body, *([f"  ... and {count(rest, 'smaller one')}"] if rest else [])]))
     of = "of drawing" if found.rows == "these" else "of drawing and of sampling the rows"
-    parts.append(f"per unit of each feature; ± is a {percent(CONFIDENCE)} interval for errors {of}")
+    units = [*(["unit of each feature"] if "linear" in (found.scales or ("linear",)) else []), units_of(found.scales)]
+    parts.append(f"per {' or '.join(filter(None, units))}; ± is a {percent(CONFIDENCE)} interval for errors {of}")
     return "\n\n".join(parts)
 
 

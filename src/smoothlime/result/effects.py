@@ -96,6 +96,8 @@ class Effects:
     feature_names: tuple[str, ...]
     output_name: str
     rows: Literal["these", "sample"]
+    scales: tuple[str, ...] = ()
+    """What slopes are per, for each feature: "linear" for its unit, "log", "ranks"; () where all are linear"""
     groups: Mapping[Any, Effects] = field(default_factory=dict)
     """Label → the same over the rows of one group; empty where `by` was not given"""
     grouping: Grouping | None = None
@@ -195,6 +197,7 @@ def _mean(e: Explanation, weight: Array, rows: Literal["these", "sample"]) -> Ef
         feature_names=e.feature_names,
         output_name=e.output_name,
         rows=rows,
+        scales=e.neighbourhood.scales,
     )
 
 
@@ -299,6 +302,9 @@ def _labels(e: Explanation, by: Any) -> tuple[Any, ...]:
 
 
 def _values_of(e: Explanation, name: str) -> list[Any]:
+    levels = _levels_of(e, name)
+    if levels is not None:
+        return levels
     if name not in e.feature_names:
         msg = f"by names {name!r}, which is not a feature; the features are {', '.join(e.feature_names)}"
         raise InvalidArgument(msg, argument="by")
@@ -310,3 +316,14 @@ def _values_of(e: Explanation, name: str) -> list[Any]:
         )
         raise InvalidArgument(msg, argument="by")
     return [int(each) if each == int(each) else each for each in column.tolist()]
+
+
+def _levels_of(e: Explanation, name: str) -> list[Any] | None:
+    """The level of each row, where the explanation has switches of that category: `x` holds numbers only."""
+    if e.switches is None:
+        return None
+    for c, column in enumerate(e.switches.columns):
+        if column.feature == name:
+            levels = (*column.levels, *column.others)
+            return [levels[own] for own in e.switches.own[:, c]]
+    return None
