@@ -153,7 +153,7 @@ def test_bad_input_is_named(folder, model, more, table, message):
 
 def test_model_names_are_checked(folder):
     for model, message in (
-        ("nothing", "MODEL must be module:attribute"),
+        ("nothing", "there is no file 'nothing'; MODEL must be a model file, or module:attribute"),
         ("no_such_module:model", "there is no module 'no_such_module'"),
     ):
         done = CliRunner().invoke(main, ["check", model, str(folder / "rows.csv")])

@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import dataclasses
 import functools
-import importlib
-import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +20,7 @@ from ..models import Model, as_asked
 from ..space.background import without_data
 from ..space.neighbourhood import Neighbourhood
 from ..space.tables import as_table
+from ._models import ModelOptions
 from ._tables import Tables, load_tables, nearest
 
 
@@ -50,6 +49,8 @@ class ProblemOptions:
     model: str
     table: str
     path: str | None
+    trust: tuple[str, ...]
+    trust_type: tuple[str, ...]
     columns: str | None
     most: int | None
     target: str | None
@@ -60,15 +61,21 @@ class ProblemOptions:
     fixed: str | None
     scale: str
 
+    @property
+    def models(self) -> ModelOptions:
+        """How models are read."""
+        return ModelOptions(self.path, self.trust, self.trust_type)
+
     def read(self) -> Inputs:
-        """The model imported, the rows read, and the neighbourhood in the units asked for."""
+        """The model read, then the rows that it takes, and the neighbourhood in the units asked for."""
         if self.raw_units and self.background is not None:
             msg = "give --background or --raw-units, not both: each says what one unit of --sigma is"
             raise InvalidArgument(msg)
-        tables = load_tables(self.table, self.background, split_names(self.columns))
-        rows = tables.rows if self.most is None else tables.rows[: check_count(self.most, "rows")]
-        model = load_model(self.model, self.path)
+        columns, most = split_names(self.columns), None if self.most is None else check_count(self.most, "rows")
+        model = self.models.load(self.model)
         adapted = as_asked(model, self.output)
+        tables = load_tables(self.table, self.background, columns, getattr(adapted, "feature_names", None) or ())
+        rows = tables.rows[:most]
         neighbourhood = self._neighbourhood(tables)
         data = None if self.raw_units or as_table(tables.scales) is None else tables.scales
         target = target_of(self.target, adapted.outputs)
@@ -106,14 +113,36 @@ class ProblemOptions:
         return {places[name]: word for name, (_, _, word) in zip(named, pairs, strict=True)}
 
 
+MODEL_OPTIONS = (
+    click.option("--path", help="Folder in which to look for the model's module."),
+    click.option(
+        "--trust",
+        multiple=True,
+        metavar="FILE",
+        help="A model file whose code may run: a pickle, or what joblib or torch wrote. Others are read without running"
+        " code, and need no trust.",
+    ),
+    click.option(
+        "--trust-type",
+        multiple=True,
+        metavar="NAME",
+        help="A type that a skops file may hold besides those that are known, such as mypackage.Scaler.",
+    ),
+)
+"""How a command is told what models may do."""
+
+
 def problem_options(table: str, *, most: int | None) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Adds the options of `ProblemOptions` to a command, which gets them as `problem`; help calls its rows `table`."""
     how_many: dict[str, Any] = {"help": "Use at most so many rows; all of them by default."}
     if most is not None:
         how_many = {"help": "Use at most so many rows.", "default": most, "show_default": True}
     options = (
-        click.option("--path", help="Folder in which to look for the model's module."),
-        click.option("--columns", help="Columns to use, separated by commas; all of them by default."),
+        *MODEL_OPTIONS,
+        click.option(
+            "--columns",
+            help="Columns to use, separated by commas; by default those that the model knows by name, or else all.",
+        ),
         click.option("--rows", "most", type=int, **how_many),
         click.option("--target", help="Output to explain: a name, a position, or 'predicted'."),
         click.option(
@@ -166,49 +195,6 @@ def check_file(path: str | None, endings: tuple[str, ...], option: str, *, read:
     if Path(path).exists() and any(each and Path(each).exists() and Path(each).samefile(path) for each in read):
         msg = f"{option} {path!r} is a file that is read from, and would be lost; choose another name"
         raise InvalidArgument(msg)
-
-
-def load_model(spec: str, path: str | None) -> Any:
-    """The object that `module:attribute` names, or the path of an ONNX file; `path` is a folder to look in first."""
-    if spec.lower().endswith(".onnx"):
-        return spec
-    module_name, separator, attribute = spec.partition(":")
-    if not (separator and module_name and attribute):
-        msg = f"MODEL must be module:attribute, such as mypackage.models:classifier, or an .onnx file; got {spec!r}"
-        raise InvalidArgument(msg)
-    if module_name.endswith(".py") or "/" in module_name:
-        msg = (
-            f"MODEL names a module, not a file: {Path(module_name).stem}:{attribute} with --path"
-            f" {str(Path(module_name).parent)!r}; got {spec!r}"
-        )
-        raise InvalidArgument(msg)
-    if path is not None:
-        if not Path(path).is_dir():
-            msg = f"--path must be a folder; got {path!r}"
-            raise InvalidArgument(msg)
-        sys.path.insert(0, str(Path(path).resolve()))
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as err:
-        if err.name == module_name.partition(".")[0]:
-            msg = f"there is no module {module_name!r}; is it installed? --path names a folder to look in"
-        else:
-            msg = f"MODEL: importing {module_name!r} failed: {err}"
-        raise InvalidArgument(msg) from err
-    except (Exception, SystemExit) as err:
-        msg = f"MODEL: importing {module_name!r} failed: {type(err).__name__}: {err}"
-        raise InvalidArgument(msg) from err
-    thing = module
-    for name in attribute.split("."):
-        try:
-            thing = getattr(thing, name)  # only once: a module may train a model each time
-        except AttributeError as err:
-            msg = f"{module_name!r} has no {attribute!r}"
-            raise InvalidArgument(msg) from err
-        except (Exception, SystemExit) as err:
-            msg = f"MODEL: getting {attribute!r} from {module_name!r} failed: {type(err).__name__}: {err}"
-            raise InvalidArgument(msg) from err
-    return thing
 
 
 def split_names(text: str | None, option: str = "--columns") -> tuple[str, ...]:

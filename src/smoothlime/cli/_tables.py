@@ -15,6 +15,7 @@ import numpy as np
 
 from .._core.optional import require
 from ..errors import InvalidArgument
+from ..models.problem import as_written
 from ..space.tables import as_table
 from ._messages import say
 
@@ -40,6 +41,9 @@ OTHERS = {
 
 LONGEST_CELL = 2**31 - 1
 
+MOST_IGNORED = 8
+"""Columns that a line lists of those that a model does not take."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tables:
@@ -50,13 +54,15 @@ class Tables:
     names: tuple[str, ...]
 
 
-def load_tables(path: str, background: str | None, columns: tuple[str, ...] = ()) -> Tables:
-    """The columns of a file, all or those named, in that order; and the same columns of a background.
+def load_tables(
+    path: str, background: str | None, columns: tuple[str, ...] = (), of_model: tuple[str, ...] = ()
+) -> Tables:
+    """The columns of a file that are named, or else that the model names, or else all; and the same of a background.
 
     Data frames of the first library that is installed of pandas, polars and pyarrow, so that models find columns by
     name; without any of them arrays, which cannot hold text.
     """
-    first = _read(path, columns)
+    first = _read(path, columns, of_model)
     names = tuple(first) if isinstance(first, dict) else tuple(first.column_names)
     files = [(path, first)]
     if background is not None:
@@ -69,7 +75,7 @@ def load_tables(path: str, background: str | None, columns: tuple[str, ...] = ()
     return Tables(frames[0], frames[-1], names)
 
 
-def _read(path: str, columns: tuple[str, ...]) -> Any:
+def _read(path: str, columns: tuple[str, ...], of_model: tuple[str, ...] = ()) -> Any:
     """The columns wanted: cells of a CSV file by name, or an Arrow table."""
     try:
         is_there, is_folder = Path(path).exists(), Path(path).is_dir()
@@ -80,12 +86,12 @@ def _read(path: str, columns: tuple[str, ...]) -> Any:
         raise InvalidArgument(msg)
     head = _head(path)
     if head.startswith(PARQUET) or path.lower().endswith((".parquet", ".pq")):
-        return _parquet(path, columns)
+        return _parquet(path, columns, of_model)
     other = next((what for mark, what in OTHERS.items() if head.startswith(mark)), None)
     if other is not None:
         msg = f"{path!r} is {other}; save it as Parquet, or as CSV in UTF-8, which are read"
         raise InvalidArgument(msg)
-    return _csv(path, columns)
+    return _csv(path, columns, of_model)
 
 
 def _renamed(read: Any, names: tuple[str, ...]) -> Any:
@@ -105,7 +111,7 @@ def _head(path: str) -> bytes:
         raise InvalidArgument(msg) from err
 
 
-def _parquet(path: str, columns: tuple[str, ...]) -> Any:
+def _parquet(path: str, columns: tuple[str, ...], of_model: tuple[str, ...]) -> Any:
     """An Arrow table, without the metadata by which pandas would hide columns in an index."""
     parquet: Any = require("pyarrow.parquet", extra="parquet", to="read Parquet files")
     import pyarrow as pa
@@ -119,7 +125,8 @@ def _parquet(path: str, columns: tuple[str, ...]) -> Any:
         raise InvalidArgument(msg) from err
     # an index is no feature unless it is asked for
     index = [each for each in notes.get("index_columns", []) if isinstance(each, str)]
-    wanted = _wanted(path, columns, table.column_names, [name for name in table.column_names if name not in index])
+    usual = [name for name in table.column_names if name not in index]
+    wanted = _wanted(path, columns or _of_model(path, of_model, usual), table.column_names, usual)
     table = table.select(wanted).replace_schema_metadata(None)
     for j, field in enumerate(table.schema):
         if pa.types.is_decimal(field.type):  # pandas would hold them as objects
@@ -127,7 +134,7 @@ def _parquet(path: str, columns: tuple[str, ...]) -> Any:
     return table
 
 
-def _csv(path: str, columns: tuple[str, ...]) -> dict[str, list[str]]:
+def _csv(path: str, columns: tuple[str, ...], of_model: tuple[str, ...]) -> dict[str, list[str]]:
     """Cells by column."""
     csv.field_size_limit(LONGEST_CELL)
     try:
@@ -144,7 +151,7 @@ def _csv(path: str, columns: tuple[str, ...]) -> dict[str, list[str]]:
     if other is not None:
         msg = f"{path!r} has {other!r} between its columns; save it with commas"
         raise InvalidArgument(msg)
-    wanted = _wanted(path, columns, header, header)
+    wanted = _wanted(path, columns or _of_model(path, of_model, header), header, header)
     short = next((i for i, line in enumerate(rows) if len(line) != len(header)), None)
     if short is not None:
         msg = f"{path!r}: row {short} has {len(rows[short])} cells but the header has {len(header)}"
@@ -174,6 +181,22 @@ def _wanted(path: str, columns: tuple[str, ...], there: Sequence[str], usual: Se
         msg = f"{path!r} has two columns named {twice!r}; rename one, or choose others with --columns"
         raise InvalidArgument(msg)
     return wanted
+
+
+def _of_model(path: str, of_model: tuple[str, ...], there: Sequence[str]) -> tuple[str, ...]:
+    """The columns that a model takes, as they are written here; those that it does not take are named."""
+    names = nearest(as_written(of_model, tuple(there)), there)
+    missing = next((name for name in names if name not in there), None)
+    if missing is not None:
+        msg = (
+            f"{path!r} has no column {missing!r}, which the model takes; its columns are {', '.join(map(repr, there))}"
+        )
+        raise InvalidArgument(msg)
+    ignored = [name for name in there if name not in names] if names else []
+    if ignored:
+        more = f" and {len(ignored) - MOST_IGNORED} more" if len(ignored) > MOST_IGNORED else ""
+        say(f"columns of {path} that the model does not take: {', '.join(ignored[:MOST_IGNORED])}{more}")
+    return names
 
 
 def nearest(wanted: Iterable[str], there: Iterable[str]) -> tuple[str, ...]:

@@ -62,7 +62,7 @@ def command(
     repeats: int,
     seed: int,
 ) -> None:
-    """Measure how to explain MODEL, given as module:attribute or as an .onnx file, with the fewest evaluations.
+    """Measure how to explain MODEL, a model file or module:attribute, with the fewest evaluations.
 
     Around a few rows, every method and design that the model allows is run several times at each number of draws. The
     table shows how far they are from one larger run, the evaluations that errors of 10, 3 and 1% take, and the time of

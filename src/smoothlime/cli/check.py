@@ -48,7 +48,7 @@ def command(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Check whether explanations of MODEL (module:attribute, or an .onnx file) around the rows of TABLE can be trusted.
+    """Check whether explanations of MODEL (a model file, or module:attribute) around the rows of TABLE can be trusted.
 
     TABLE is a CSV file with a header, or a Parquet file.
     """

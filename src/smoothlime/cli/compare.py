@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 
 import click
 
-from ._inputs import ProblemOptions, load_model, problem_options
+from ._inputs import ProblemOptions, problem_options
 from ._messages import warnings_as_lines
 
 STATUS = {"unchanged": 0, "changed": 3, "cannot tell": 4}
@@ -43,14 +44,14 @@ def command(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Compare what the models OLD and NEW, given as module:attribute or as .onnx files, say around the rows of TABLE.
+    """Compare what the models OLD and NEW, model files or module:attribute, say around the rows of TABLE.
 
     TABLE is a CSV file with a header, or a Parquet file.
     """
     from ..guarantees import compare
 
     asked = problem.read()
-    other = load_model(new, None)  # --path counts for both
+    other = dataclasses.replace(problem.models, path=None).load(new)  # --path is there already
     with warnings_as_lines(each_kind_once=True):
         found = compare(
             asked.model, other, asked.rows, margin=margin, alpha=alpha, method=method, sigma=asked.neighbourhood,

@@ -78,7 +78,7 @@ def command(
     switches: bool,
     one_hot: tuple[str, ...],
 ) -> None:
-    """Explain MODEL, given as module:attribute or as an .onnx file, around the rows of TABLE.
+    """Explain MODEL, a model file or module:attribute, around the rows of TABLE.
 
     TABLE is a CSV file with a header, or a Parquet file. Columns that hold no numbers are held fixed.
     """

@@ -49,9 +49,9 @@ def as_model(
     obj
         A torch module or a program of `torch.export`, a compiled function of JAX, a module of Equinox or Flax nnx, a
         Keras model, an estimator with `predict` or `predict_proba`, a Booster of XGBoost or LightGBM, an ONNX model (an
-        `InferenceSession`, a `ModelProto`, or the path of an `.onnx` file), results of statsmodels, a function of
-        points (n, d), or a Model already. Rows with more than two axes, such as images (r, 3, 224, 224), reach networks
-        and functions in their shape.
+        `InferenceSession` or a `ModelProto`), the path of a model file (ONNX, XGBoost, LightGBM, CatBoost, skops),
+        results of statsmodels, a function of points (n, d), or a Model already. Rows with more than two axes, such as
+        images (r, 3, 224, 224), reach networks and functions in their shape.
     output
         `None`: a network's outputs as they come, a classifier's probabilities. `"probability"` puts a
         softmax on a network's logits (a sigmoid where there is one). `"margin"` takes the
@@ -86,6 +86,7 @@ def as_model(
            [3.]])
     """
     _check_output_choice(output)
+    obj = _read(obj)
     names = None if feature_names is None else as_names(feature_names, "feature_names")
     called = as_names(outputs, "outputs")
     kind, name = _kind(obj), type(obj).__name__
@@ -180,6 +181,7 @@ def as_asked(obj: Any, output: str | None) -> Model:
     choice already.
     """
     _check_output_choice(output)
+    obj = _read(obj)
     kind = _kind(obj)
     if kind == "model" or (kind != "estimator" and output == "probability"):
         return as_model(obj)
@@ -215,10 +217,21 @@ def _check_output_choice(output: str | None) -> None:
         raise InvalidArgument(msg, argument="output")
 
 
+def _read(obj: Any) -> Any:
+    """The model in a file, where the path of one was given that is not ONNX; else what was given."""
+    if not isinstance(obj, str | os.PathLike) or is_onnx(obj) or not os.path.isfile(obj):
+        return obj
+    from .files import read_model
+
+    return read_model(obj)[0]
+
+
 def is_onnx(obj: Any) -> bool:
-    """Whether it is an ONNX model, a session for one, or the path of a file of that name."""
+    """Whether it is an ONNX model, a session for one, or the path of a file that is called so or begins so."""
     if isinstance(obj, str | os.PathLike):
-        return os.fspath(obj)[-5:].lower() == ".onnx"
+        from .files import is_onnx_file
+
+        return os.fspath(obj)[-5:].lower() == ".onnx" or is_onnx_file(obj)
     return any(f"{cls.__module__}.{cls.__qualname__}" in ONNX for cls in type(obj).__mro__)
 
 

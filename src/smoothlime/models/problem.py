@@ -361,7 +361,7 @@ def choose_neighbourhood(
     )
 
 
-def _as_written(of_model: tuple[str, ...], columns: tuple[str, ...]) -> tuple[str, ...]:
+def as_written(of_model: tuple[str, ...], columns: tuple[str, ...]) -> tuple[str, ...]:
     """The model's names as the columns have them: LightGBM writes underscores for the spaces in its own."""
     written = {name.replace(" ", "_"): name for name in columns} | {name: name for name in columns}
     return tuple(written.get(name, name) for name in of_model)
@@ -380,7 +380,7 @@ def _given_names(
         msg = f"X has {d} features but the model has names for {len(of_model)}; did the rows {what}?"
         raise InvalidArgument(msg)
     if of_model is not None:
-        of_model = _as_written(of_model, of_rows or of_spread or ())
+        of_model = as_written(of_model, of_rows or of_spread or ())
     if of_model is not None and of_rows is not None and of_model != of_rows:
         first = next(j for j in range(d) if of_model[j] != of_rows[j])
         msg = (

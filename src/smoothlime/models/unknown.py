@@ -11,7 +11,7 @@ from .fitted import kinds_of, offers
 
 WANTED = (
     "model must be a torch module, a compiled function of JAX, an Equinox, Flax or Keras model, an estimator with"
-    " predict, a Booster, an ONNX model or the path of its file, or a function of points (n, d)"
+    " predict, a Booster, an ONNX model, the path of a model file, or a function of points (n, d)"
 )
 
 PAGE = "The page 'Bring your model' of the documentation has an example of each kind"
@@ -57,11 +57,9 @@ def _of_file(obj: Any) -> str:
         return f" {text!r}: for a model behind an address, give sl.remote(url, protocol=...)"
     ending = os.path.splitext(text)[1].lower()
     if ending in ENDINGS:
-        return (
-            f" {text!r}: load the file with {ENDINGS[ending]} and give what you get; of files, only .onnx is read here"
-        )
+        return f" {text!r}, which is no file that is here; load it with {ENDINGS[ending]} and give what you get"
     what = f" {text!r}" if len(text) <= 80 else ""
-    return f"{what}: give the model itself, not its name; of files, only .onnx is read here"
+    return f"{what}: give the model itself or the path of its file, not its name"
 
 
 def _of_mapping(obj: Mapping[Any, Any]) -> str:

@@ -1,0 +1,80 @@
+"""What an XGBoost file says of its trees, checked: the library would follow a wrong child past the end of an array."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+PER_NODE = ("left_children", "right_children", "split_indices", "split_conditions", "default_left")
+
+
+def check_xgboost(told: Any) -> None:
+    """A ValueError, KeyError or TypeError where the contents of a file do not fit together."""
+    learner = told["learner"]
+    given, booster = learner["learner_model_param"], learner["gradient_booster"]
+    d = int(given["num_feature"])
+    k = max(int(given["num_class"]), int(given.get("num_target", 1)), 1)
+    for name in ("feature_names", "feature_types"):
+        if len(learner.get(name) or ()) not in (0, d):
+            msg = f"{len(learner[name])} {name} for {d} features"
+            raise ValueError(msg)
+    if booster["name"] == "gblinear":
+        _check(len(booster["model"]["weights"]) == (d + 1) * k, "weights")
+        return
+    is_dart = booster["name"] == "dart"
+    model = (booster["gbtree"] if is_dart else booster)["model"]
+    trees = model["trees"]
+    if is_dart:
+        _check(len(booster["weight_drop"]) == len(trees), "weight_drop")
+    _check(int(model["gbtree_model_param"]["num_trees"]) == len(trees), "num_trees")
+    groups = as_whole(model["tree_info"], "tree_info", 0, k)
+    _check(len(groups) == len(trees), "tree_info")
+    ends = as_whole(model.get("iteration_indptr", ()), "iteration_indptr", 0, len(trees) + 1)
+    _check(not len(ends) or (ends[0] == 0 and ends[-1] == len(trees) and bool((np.diff(ends) >= 0).all())), "rounds")
+    for tree in trees:
+        _check_tree(tree, d)
+
+
+def _check_tree(tree: dict[str, Any], d: int) -> None:
+    n = int(tree["tree_param"]["num_nodes"])
+    width = int(tree["tree_param"].get("size_leaf_vector", "1") or 1)
+    _check(n > 0 and all(len(tree[name]) == n for name in PER_NODE), "nodes")
+    _check(0 <= width <= 2**16 and int(tree["tree_param"]["num_feature"]) == d, "features")
+    left = as_whole(tree["left_children"], "children", -1, n)
+    is_leaf = left < 0
+    right = as_whole(tree["right_children"], "children", -1, n)
+    # of vector leaves, the right child is the place of their numbers
+    _check(width > 1 or bool(((right < 0) == is_leaf).all()), "children")
+    check_branches(np.concatenate([left[~is_leaf], right[~is_leaf]]))
+    as_whole(np.asarray(tree["split_indices"])[~is_leaf], "split_indices", 0, d)
+    held = max(len(tree.get("base_weights", ())), len(tree.get("leaf_weights") or ()))
+    _check(width <= 1 or (held % width == 0 and held >= width * int(is_leaf.sum())), "leaves")
+    nodes = as_whole(tree["categories_nodes"], "categories", 0, n)
+    first = as_whole(tree["categories_segments"], "categories", 0, 2**31)
+    sizes = as_whole(tree["categories_sizes"], "categories", 0, 2**31)
+    listed = as_whole(tree["categories"], "categories", 0, 2**24)
+    _check(len(nodes) == len(first) == len(sizes), "categories")
+    _check(not len(nodes) or int((first + sizes).max()) <= len(listed), "categories")
+    kinds = np.asarray(tree.get("split_type", np.zeros(n)))
+    _check(len(kinds) == n and set(np.flatnonzero(kinds)) == set(nodes.tolist()), "categories")
+
+
+def check_branches(children: Any) -> None:
+    """Refuse trees in which a node has two parents or the root has one: only then can a way through them be endless."""
+    _check(bool((children > 0).all()) and len(np.unique(children)) == len(children), "children")
+
+
+def as_whole(given: Any, what: str, low: int, high: int) -> Any:
+    """Whole numbers from low up to below high."""
+    found = np.asarray(given)
+    if not len(found):
+        return np.zeros(0, dtype=np.int64)
+    _check(found.ndim == 1 and found.dtype.kind in "iu" and low <= found.min() and found.max() < high, what)
+    return found.astype(np.int64)
+
+
+def _check(holds: Any, what: str) -> None:
+    if not holds:
+        msg = f"its {what} do not fit together"
+        raise ValueError(msg)
