@@ -437,6 +437,26 @@ def test_columns_may_have_commas_in_their_names_and_long_cells(folder):
     assert sl.load(out).neighbourhood.fixed == ("age",)
 
 
+def test_columns_that_the_model_does_not_take_are_named(folder):
+    (folder / "wide.csv").write_text("id,city,debt,age,label\n7,a,1,20,0\n8,b,5,40,1\n9,a,2,60,0\n")
+    (folder / "named_ones.py").write_text(
+        "import numpy as np, pandas as pd\n"
+        "from sklearn.linear_model import LinearRegression\n"
+        "X = pd.DataFrame(np.random.default_rng(0).normal(size=(9, 2)), columns=['age', 'debt'])\n"
+        "line = LinearRegression().fit(X, X.age - 2 * X.debt)\n"
+    )
+    out = folder / "e.json"
+    arguments = ["explain", "named_ones:line", str(folder / "wide.csv"), "--path", str(folder), "-o", str(out)]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 0, done.output
+    assert f"smoothlime: columns of {folder / 'wide.csv'} that the model does not take: id, city, label" in done.output
+    np.testing.assert_allclose(sl.load(out).values, [[1, -2]] * 3, atol=1e-9)
+    (folder / "wide.csv").write_text("id,age\n7,20\n8,40\n")
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 2, done.output
+    assert "has no column 'debt', which the model takes; its columns are 'id', 'age'" in done.output
+
+
 def test_a_table_may_come_through_a_pipe(folder):
     model = ["explain", "explained_models:line", "/dev/stdin", "--path", str(folder)]
     done = subprocess.run(
@@ -474,10 +494,14 @@ class TestWithoutDataFrames:
             "named = sl.from_functions(values=lambda a: a[:, 0], feature_names=['debt', 'age'])\n"
         )
         arguments = ["explain", "named_models:named", str(folder / "rows.csv"), "--path", str(folder)]
-        done = CliRunner().invoke(main, arguments)
+        out = folder / "e.json"
+        done = CliRunner().invoke(main, [*arguments, "-o", str(out)])
+        assert done.exit_code == 0, done.output
+        assert sl.load(out).feature_names == ("debt", "age")
+        np.testing.assert_allclose(sl.load(out).values, [[1, 0]] * 3, atol=1e-9)
+        done = CliRunner().invoke(main, [*arguments, "--columns", "age,debt"])
         assert done.exit_code == 2, done.output
         assert "'age', 'debt'" in done.output
-        assert CliRunner().invoke(main, [*arguments, "--columns", "debt,age"]).exit_code == 0
 
     def test_text_is_refused(self, folder):
         done = explain(folder, "line", table="mixed.csv")
