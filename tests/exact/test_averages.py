@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import smoothlime as sl
-from smoothlime.errors import NoClosedForm
+from smoothlime.errors import ModelError, NoClosedForm
 from smoothlime.testing import assert_matches
 
 RNG = np.random.default_rng(5)
@@ -235,6 +235,26 @@ def test_a_derived_class_is_asked_instead():
     assert not explain(model, n_samples=64).is_exact
     with pytest.raises(NoClosedForm, match="a Odd by predict has none"):
         explain(model, method="exact")
+
+
+def test_parts_that_do_not_fit_together_are_left_to_the_model():
+    model = BaggingClassifier(GradientBoostingClassifier(n_estimators=2), n_estimators=3, random_state=0).fit(X, KIND)
+    model.estimators_features_ = model.estimators_features_[:2]  # scikit-learn goes on with two of the three
+    assert explain(model, target=0).method not in ("jumps", "exact")
+    with pytest.raises(NoClosedForm, match=r"its parts do not fit together \(ValueError"):
+        explain(model, target=0, method="jumps")
+    votes = VotingRegressor(regressors(), weights=[1.0] * 5).fit(X, Y).set_params(weights=[1.0, 2.0])
+    with pytest.raises(ModelError, match="weights"):
+        explain(votes)
+
+
+def test_a_reading_that_is_no_number_is_not_the_model(monkeypatch):
+    from smoothlime.exact.linear import LinearModel
+
+    model = LogisticRegression().fit(X, KIND > 0)
+    assert explain(model, target=1).is_exact
+    monkeypatch.setattr(LinearModel, "values", lambda self, x: np.full((len(x), 2), np.nan))
+    assert not explain(model, target=1).is_exact
 
 
 CHANGES = {

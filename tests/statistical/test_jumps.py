@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import xgboost
 from scipy.special import expit, ndtr, softmax
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import GradientBoostingClassifier
 
 import smoothlime as sl
@@ -126,3 +127,22 @@ def test_they_are_unbiased_for_every_curve_and_without_a_control(models):
         e = sl.explain(models[classes], np.tile(x, (ROWS, 1)), draws="independent", progress=False, **asked)
         error = e.values.std(axis=0) / np.sqrt(ROWS)
         assert (np.abs(e.values.mean(axis=0) - truth) < 4.5 * error).all()
+
+
+@pytest.mark.parametrize("design", ["sobol", "iid"])
+def test_intervals_hold_where_isotonic_tables_jump(design):
+    """A table is flat where the margin moves, and leaps where it hardly does: it cannot tell what is not met."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 4))
+    signal = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=len(X))
+    boosted = GradientBoostingClassifier(n_estimators=10, random_state=0)
+    model = CalibratedClassifierCV(boosted, method="isotonic", cv=2).fit(X, signal > 0.2)
+    asked = {"sigma": 0.5, "target": 1, "progress": False}
+    known = sl.explain(model, X[:2], method=sl.Jumps(control="none"), n_samples=2**16, **asked)
+    truth, unsure = known.values[:, None], 3 * known.standard_error[:, None]
+    for n in (256, 1_024):
+        e = sl.explain(model, np.repeat(X[:2], 200, axis=0), n_samples=n, draws="independent", design=design, **asked)
+        assert e.method == "jumps"
+        lower, upper = (each.reshape(2, 200, 4) for each in e.interval())
+        covered = ((lower - unsure <= truth) & (truth <= upper + unsure)).mean(axis=1)
+        assert covered.min() >= 0.90

@@ -33,6 +33,11 @@ class BentTrees:
         """Whether nothing needs to be drawn."""
         return factor.is_diagonal and self.curve.name == "identity" and self.curve.then is None
 
+    @property
+    def is_tabled(self) -> bool:
+        """Whether a table bends its outputs, which may jump where the margin hardly moves."""
+        return self.curve.then is not None and self.curve.then.name == "table"
+
     def size(self, x: Array) -> float:
         """Least size that outputs are compared at: digits that a margin loses may move them by as much."""
         margins, curve, then = self.form.size(x), self.curve, self.curve.then

@@ -100,6 +100,11 @@ class KnownSum:
         """(k,) how much outputs can vary at all."""
         return sum((spread_of(part.spread, turn) for part, turn in self.bent), self.rest.spread)
 
+    @property
+    def is_tabled(self) -> bool:
+        """Whether a table bends the outputs of any part."""
+        return any(part.is_tabled for part, _ in self.bent)
+
     def values(self, x: Array) -> Array:
         """Outputs (r, k)."""
         return sum((part.values(x) @ turn.T for part, turn in self.bent), self.rest.values(x))
@@ -166,6 +171,15 @@ def find_known(problem: Problem, *, is_drawn: bool = False) -> tuple[KnownSum | 
         return _put_together(mix, rows, kept, scales, has_forms=has_forms), ""
     except (NoClosedForm, MissingExtra) as err:
         return None, f"this {type(estimator).__name__} is not known throughout: {err}"
+    except (
+        AttributeError,
+        IndexError,
+        KeyError,
+        TypeError,
+        ValueError,
+    ) as err:  # parts that were taken out, or changed
+        why_not = f"its parts do not fit together ({type(err).__name__}: {err})"
+        return None, f"this {type(estimator).__name__} is not known throughout: {why_not}"
 
 
 def view_of(problem: Problem) -> View:

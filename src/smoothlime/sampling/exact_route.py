@@ -189,7 +189,7 @@ def compare(form: ClosedForm | BentTrees | KnownSum, x: Array, answers: Array, r
     around a row: XGBoost adds one tree after another in float32, and where outputs are large, it loses small leaves.
     """
     read = form.values(x)
-    if read.shape != answers.shape:
+    if read.shape != answers.shape or not np.isfinite(read).all():
         return np.inf, np.inf
     off = 0.0
     for part in (slice(r), slice(r, None)):

@@ -47,7 +47,8 @@ class TreeTarget:
     known: Array | None = None
     """(r, t, f) slopes of what stands beside the trees, and has a closed form"""
     far: Array | None = None
-    """(2, r, t, f) means of jumps, and of their squares, further out; None where the control tells what is not met"""
+    """(2, r, t, f) means of jumps, and of their squares, further out; None where the control tells all of what is not
+    met"""
 
     def of_features(self, problem: Problem, kept: Indices) -> TreeTarget:
         """The same around rows at which only some of the features are perturbed; bounds for all of them hold, too."""
@@ -65,13 +66,13 @@ class TreeTarget:
         )
         bounds = None if self.bounds is None else _of_rows(self.bounds, rows)
         slopes = found.slopes if self.known is None else found.slopes + self.known[rows][:, :, None]
+        far = None if self.far is None else self.far[:, rows].reshape(2, -1, self.far.shape[3])
         if self.slopes is None:
-            far = None if self.far is None else self.far[:, rows].reshape(2, -1, self.far.shape[3])
             return found.outputs, AxisJumps(slopes, None, bounds, far)
         known = self.slopes[rows][:, :, None]
         away = found.of_margin - known
         away[np.abs(away) <= SAME * np.abs(known)] = 0.0
-        return found.outputs, AxisJumps(slopes, away, bounds)
+        return found.outputs, AxisJumps(slopes, away, bounds, far)
 
     def far_jumps(self) -> Array:
         """Means of jumps and of their squares (2, r, t, f) at draws STRETCH times as long, the same for all rows."""
@@ -119,7 +120,7 @@ class KnownTrees:
         if method.assumes:
             bounds = bound(self.trees, x, factor, target.weights, margins, slopes, SAME)
         found = TreeTarget(self.problem, x, self.trees, target.weights, margins, slopes, bounds, known)
-        is_told = method.assumes or slopes is not None
+        is_told = bool(method.assumes) or (slopes is not None and not self.trees.is_tabled)
         return found if is_told else dataclasses.replace(found, far=found.far_jumps())
 
 
