@@ -15,7 +15,7 @@ FRAMEWORKS := .venv-frameworks
 DEMO := $(if $(wildcard $(STAMP)),$(VENV),.venv-demo)
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-frameworks demo test test-frameworks test-data reproduce docs bench bench-long bench-docs \
+.PHONY: help install install-frameworks demo test test-browser test-frameworks test-data reproduce docs bench bench-long bench-docs \
 	format clean
 
 help: ## list the targets
@@ -85,6 +85,16 @@ test-frameworks: $(FRAMEWORKS)/.installed ## tests with JAX, Equinox, Flax and K
 	run jax tests/frameworks; \
 	run torch tests/frameworks/test_keras.py tests/frameworks/test_page.py; \
 	run numpy tests/frameworks/test_keras.py tests/frameworks/test_page.py
+
+# Where there is no Chromium, apt gets one: twice, as mirrors fail now and then. CHROMIUM=path takes another.
+test-browser: install ## tests of pages in a headless Chromium, which apt installs where there is none
+	@set -euo pipefail; has() { [ -n "$${CHROMIUM:-}" ] || command -v chromium > /dev/null || \
+		command -v chromium-browser > /dev/null; }; \
+	as_root=$$([ "$$(id -u)" = 0 ] || echo sudo); \
+	get() { $$as_root apt-get update -qq && $$as_root env DEBIAN_FRONTEND=noninteractive \
+		apt-get install -y -qq chromium > /dev/null; }; \
+	has || get || { sleep 5; get; } || { echo 'no Chromium: install one, or name it with CHROMIUM=path' >&2; exit 1; }
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests/browser
 
 test-data: install ## tests on the real data files of the paper; fails unless SMOOTHLIME_DATA names their folder
 	$(BIN)/python -m pytest tests/data

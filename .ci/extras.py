@@ -1,4 +1,4 @@
-"""Each of three extras alone, in an environment with nothing else: what it is for works, and what is missing is named.
+"""Each of four extras alone, in an environment with nothing else: what it is for works, and what is missing is named.
 
 `python extras.py` expects none of them, `python extras.py plot` that one and not the others.
 """
@@ -41,14 +41,20 @@ def trees(folder):
     assert sl.explain(forest, X[:2], sigma=0.5, method="exact").is_exact
 
 
+def report(folder):
+    """A page of HTML."""
+    explained().to_html(folder / "report.html")
+    assert (folder / "report.html").stat().st_size > 20_000
+
+
 def explained():
     """An explanation that needs no extra."""
     return sl.explain(lambda a: np.sin(a[:, 0]) + a[:, 1], [0.5, 1.0], sigma=0.3, n_samples=256)
 
 
 def main(*there):
-    """Try all three, of which these are there."""
-    for extra, use in (("plot", plot), ("parquet", parquet), ("trees", trees)):
+    """Try all four, of which these are there."""
+    for extra, use in (("plot", plot), ("parquet", parquet), ("trees", trees), ("report", report)):
         said = ""
         with tempfile.TemporaryDirectory() as folder:
             try:

@@ -10,9 +10,9 @@ import torch
 
 from smoothlime import CLime, Differences, Lime, Neighbourhood, SmoothGrad, Stein
 
-# data needs files that are not part of the repository, frameworks an environment of its own: `make test-data` and
-# `make test-frameworks` name them
-collect_ignore = ["data", "frameworks"]
+# browser needs a browser, data files that are not part of the repository, frameworks an environment of its own:
+# `make test-browser`, `make test-data` and `make test-frameworks` name them
+collect_ignore = ["browser", "data", "frameworks"]
 
 torch.set_num_threads(1)  # the networks here are tiny: threads would only wait for each other
 

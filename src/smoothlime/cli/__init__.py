@@ -21,7 +21,7 @@ from ._messages import naming_option, say
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Error codes of a full disk."""
 
-COMMANDS = ("bench", "check", "compare", "explain", "plan", "reproduce")
+COMMANDS = ("bench", "check", "compare", "explain", "plan", "report", "reproduce")
 
 
 class _Commands(click.Group):

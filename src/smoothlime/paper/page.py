@@ -1,14 +1,13 @@
-"""The page of the report: plain data to HTML, with everything that comes from data escaped."""
+"""The page of the report: plain data to what the template `paper.html.j2` shows, which escapes all of it."""
 
 from __future__ import annotations
 
-import html
 import re
 from collections import Counter
-from collections.abc import Iterable
-from pathlib import Path
+from html import escape
 from typing import Any
 
+from ..report.templates import as_markup, asset, policy, printable, render
 from .errata import ERRATA
 from .ticks import plain as short
 
@@ -34,36 +33,41 @@ LOOK_FOR = {
     "regularised": "Which penalty tends to the closed form, and which forgets it as the draws grow.",
     "peers": "Which explainers agree, how much their answers change with seed and row, and what they cost.",
 }
+CONTENTS = {"claims": "Claims", "accuracy": "Accuracy", "figures": "Figures", "errata": "Errata", "run": "This run"}
+ACCURACY = ("Epochs", "Accuracy", "Majority", "Bayes limit", "Paper", "Balanced", "AUC")
 
 
 def as_html(results: dict[str, Any], drawn: dict[str, str]) -> str:
     """The whole page; `drawn` holds the SVG of each figure."""
-    style = Path(__file__).with_name("report.css").read_text(encoding="utf-8")
-    parts = [
-        f"<h1>{text(TITLE)}</h1>",
-        f'<p class="lead">{text(_summary(results))}</p>',
-        _banner(results),
-        _contents(),
-        _claims(results["claims"]),
-        _accuracy(results["accuracy"]),
-        _figures(results["figures"], drawn),
-        _errata(),
-        _run(results["run"]),
+    figures = [
+        (name, figure, figure.get("look_for") or LOOK_FOR.get(re.split(r"[-.]", name)[0]), as_markup(drawn[name]))
+        for name, figure in results["figures"].items()
     ]
-    body = "\n".join(part for part in parts if part)
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{text(TITLE)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
+    return render(
+        __package__ or "",
+        "paper.html.j2",
+        to="write the report of the paper",
+        title=TITLE,
+        style=as_markup(asset("base.css") + asset("paper.css", __package__ or "")),
+        policy=policy(),
+        summary=_summary(results),
+        warnings=_warnings(results),
+        contents=CONTENTS,
+        claims=[(claim, *VERDICTS.get(claim["verdict"], ("none", "?", ""))[:2]) for claim in results["claims"]],
+        accuracy_columns=ACCURACY,
+        accuracy=[(row, *_accuracy(row)) for row in results["accuracy"]],
+        figures=figures,
+        errata=ERRATA,
+        facts=_facts(results["run"]),
+        steps=[(step, None if spent is None else f"{spent:,.1f}") for step, spent in _items(results["run"], "steps")],
+        explained=[
+            (what, data, count) for what, by_data in _items(results["run"], "rows") for data, count in by_data.items()
+        ],
     )
 
 
-def text(value: Any) -> str:
-    """`value` as text that cannot become markup, in an attribute or outside; None is a dash."""
-    if value is None or value == "":
-        return "–"
-    kept = "".join(c for c in str(value) if c in "\n\t" or (ord(c) >= 32 and not 127 <= ord(c) < 160))
-    return html.escape(kept, quote=True)
+def _items(run: dict[str, Any], name: str) -> Any:
+    return (run.get(name) or {}).items()
 
 
 def warning_line(results: dict[str, Any]) -> str:
@@ -82,7 +86,7 @@ def inline_svg(svg: str, name: str, label: str) -> str:
     wide, high = re.findall(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)[0]
     head = (
         '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
-        f'id="{own}" role="img" aria-label="{text(label)}" '
+        f'id="{own}" role="img" aria-label="{escape(printable(label))}" '
         f'viewBox="0 0 {wide} {high}" style="max-width: {float(wide) / 0.72:.0f}px">'
     )
     return head + re.sub(r"\n\s*", "\n", svg[svg.index(">") + 1 :]).strip()
@@ -151,7 +155,8 @@ def _stand_ins(results: dict[str, Any]) -> list[str]:
     return list(dict.fromkeys(map(str, named)))
 
 
-def _banner(results: dict[str, Any]) -> str:
+def _warnings(results: dict[str, Any]) -> list[str]:
+    """Why this is not the full experiment; nothing where it is."""
     reasons = []
     if stand_ins := _stand_ins(results):
         reasons.append(
@@ -160,141 +165,36 @@ def _banner(results: dict[str, Any]) -> str:
         )
     if results["run"].get("scale") == "quick":
         reasons.append("Quick scale: fewer rows and draws than in the paper. Bands are wide, and verdicts may change.")
-    if not reasons:
-        return ""
-    items = "".join(f"<li>{text(reason)}</li>" for reason in reasons)
-    return f'<div class="banner" role="note"><strong>⚠ Not the full experiment</strong><ul>{items}</ul></div>'
+    return reasons
 
 
-def _contents() -> str:
-    links = {"claims": "Claims", "accuracy": "Accuracy", "figures": "Figures", "errata": "Errata", "run": "This run"}
-    items = "".join(f'<li><a href="#{where}">{name}</a></li>' for where, name in links.items())
-    return f'<nav aria-label="Contents"><ul>{items}<li><a href="results.json">All numbers (JSON)</a></li></ul></nav>'
-
-
-def _table(caption: str, heads: Iterable[str], rows: Iterable[str], kind: str = "") -> str:
-    """A table that scrolls by itself on a narrow screen; a head that ends in # is of numbers."""
-    cells = "".join(
-        f'<th scope="col" class="{"number" if head.endswith("#") else "words"}">{text(head.rstrip("#"))}</th>'
-        for head in heads
-    )
-    return (
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{text(caption)}"><table class="{kind}">'
-        f"<caption>{text(caption)}</caption><thead><tr>{cells}</tr></thead><tbody>\n"
-        + "\n".join(f"<tr>{row}</tr>" for row in rows)
-        + "\n</tbody></table></div>"
-    )
-
-
-def _claims(claims: list[dict[str, Any]]) -> str:
-    head, rows = '<h2 id="claims">Claims</h2>\n', []
-    if not claims:
-        return f"{head}<p>Not judged: that takes a run of every figure, and this one left some out.</p>"
-    for claim in claims:
-        kind, sign, _ = VERDICTS.get(claim["verdict"], ("none", "?", ""))
-        rows.append(
-            f'<td><span class="pill {kind}"><span aria-hidden="true">{sign}</span> {text(claim["verdict"])}</span></td>'
-            f'<td>{text(claim["claim"])}<span class="soft">{text(claim["where"])}</span></td>'
-            f"<td>{text(claim['test'])}</td><td>{text(claim['number'])}</td><td>{text(claim['reason'])}</td>"
-        )
-    heads = ("Verdict", "Claim", "Test", "Number", "Reason")
-    return head + _table("What the paper says, and what we found", heads, rows, "claims")
-
-
-def _accuracy(rows: list[dict[str, Any]]) -> str:
-    made = []
-    for row in rows:
-        notes = [row["note"]] if row.get("note") else []
-        if _both(row, "accuracy", "majority") and row["accuracy"] <= row["majority"]:
-            notes.append("no better than always naming the larger class")
-        if _both(row, "paper", "bayes") and row["paper"] > row["bayes"]:
-            notes.append("the paper's number is above the best that any classifier can reach")
-        numbers = [_percent(row.get(key)) for key in ("accuracy", "majority", "bayes", "paper", "balanced_accuracy")]
-        auc = "–" if row.get("auc") is None else f"{row['auc']:.3f}"
-        cells = "".join(f'<td class="number">{text(one)}</td>' for one in (row.get("epochs"), *numbers, auc))
-        made.append(
-            f'<th scope="row">{text(row["dataset"])}<span class="soft"> ({text(row.get("source"))})</span></th>'
-            f"<td>{text(row.get('model'))}</td>{cells}<td>{text('; '.join(notes))}</td>"
-        )
-    heads = (
-        "Data",
-        "Model",
-        "Epochs#",
-        "Accuracy#",
-        "Majority#",
-        "Bayes limit#",
-        "Paper#",
-        "Balanced#",
-        "AUC#",
-        "Note",
-    )
-    caption = "Test accuracy beside the share of the larger class, the best possible where it is known, and the paper"
-    return '<h2 id="accuracy">Accuracy of the networks</h2>\n' + _table(caption, heads, made)
+def _accuracy(row: dict[str, Any]) -> tuple[list[Any], str]:
+    """The numbers of a network, and what there is to say of them."""
+    notes = [row["note"]] if row.get("note") else []
+    if _both(row, "accuracy", "majority") and row["accuracy"] <= row["majority"]:
+        notes.append("no better than always naming the larger class")
+    if _both(row, "paper", "bayes") and row["paper"] > row["bayes"]:
+        notes.append("the paper's number is above the best that any classifier can reach")
+    numbers = [_percent(row.get(key)) for key in ("accuracy", "majority", "bayes", "paper", "balanced_accuracy")]
+    auc = None if row.get("auc") is None else f"{row['auc']:.3f}"
+    return [row.get("epochs"), *numbers, auc], "; ".join(notes)
 
 
 def _both(row: dict[str, Any], one: str, other: str) -> bool:
     return row.get(one) is not None and row.get(other) is not None
 
 
-def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.1f}%"
+def _percent(value: float | None) -> str | None:
+    return None if value is None else f"{100 * value:.1f}%"
 
 
-def _figures(figures: dict[str, Any], drawn: dict[str, str]) -> str:
-    parts = ['<h2 id="figures">Figures</h2>']
-    for name, figure in figures.items():
-        look = figure.get("look_for") or LOOK_FOR.get(re.split(r"[-.]", name)[0])
-        parts.append(
-            f'<h3 id="figure-{name}">{text(figure["title"])} <span class="soft">({text(figure["paper"])})</span></h3>\n'
-            f'<figure><div class="card">{drawn[name]}</div>\n<figcaption><p>{text(figure["caption"])}</p>'
-            + (f"<p><strong>What to look for:</strong> {text(look)}</p>" if look else "")
-            + f'<p class="soft">Download: <a href="figures/{name}.pdf">PDF</a>, '
-            f'<a href="figures/{name}.svg">SVG</a></p></figcaption></figure>'
-        )
-    return "\n".join(parts)
-
-
-def _errata() -> str:
-    parts = [
-        '<h2 id="errata">Errata</h2>',
-        "<p>What we found wrong in the text of the paper, and what holds instead. G bounds the gradient, "
-        "B is the width of the range of f, N(x, σ²I) the neighbourhood; φ and Φ are density and distribution "
-        "function of the standard normal.</p>",
-    ]
-    for one in ERRATA:
-        told = (("Paper", one.says), ("Wrong", one.wrong), ("Right", one.right), ("Proof", one.proof))
-        rows = "".join(f"<dt>{name}</dt><dd>{text(said)}</dd>" for name, said in told)
-        parts.append(
-            f'<section class="erratum"><h3>{text(one.title)}</h3><p class="soft">{text(one.where)}</p>'
-            f"<dl>{rows}</dl></section>"
-        )
-    return "\n".join(parts)
-
-
-def _run(run: dict[str, Any]) -> str:
-    versions = ", ".join(f"{name} {version}" for name, version in (run.get("versions") or {}).items())
-    facts = {
+def _facts(run: dict[str, Any]) -> dict[str, Any]:
+    return {
         "Seed": run.get("seed"),
         "Scale": run.get("scale"),
         "Stand-ins": ", ".join(map(str, run.get("stand_ins") or [])) or "none",
         "Started": run.get("started"),
         "Seconds": None if run.get("seconds") is None else f"{run['seconds']:,.1f}",
         "Processor": run.get("cpu"),
-        "Versions": versions,
+        "Versions": ", ".join(f"{name} {version}" for name, version in (run.get("versions") or {}).items()),
     }
-    listed = "".join(f"<dt>{name}</dt><dd>{text(value)}</dd>" for name, value in facts.items())
-    steps = [
-        f'<th scope="row">{text(step)}</th><td class="number">{text(None if spent is None else f"{spent:,.1f}")}</td>'
-        for step, spent in (run.get("steps") or {}).items()
-    ]
-    rows = [
-        f'<th scope="row">{text(what)}</th><td>{text(data)}</td><td class="number">{text(count)}</td>'
-        for what, by_data in (run.get("rows") or {}).items()
-        for data, count in by_data.items()
-    ]
-    return (
-        f'<h2 id="run">This run</h2>\n<dl>{listed}</dl>\n'
-        + _table("Seconds spent on each step", ("Step", "Seconds#"), steps)
-        + "\n"
-        + _table("Rows explained", ("Experiment", "Data", "Rows#"), rows)
-    )

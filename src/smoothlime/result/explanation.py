@@ -237,7 +237,7 @@ class Explanation:
         """(r, d) the rows on the scales in which steps are taken: what slopes are per unit of."""
         return self.x if self.row_scales is None else self.row_scales.scores(self.x)
 
-    @property
+    @cached_property
     def step_ends(self) -> tuple[Array, Array]:
         """(r, d) each: where a step of one standard deviation leads, down and up; NaN for features held fixed."""
         ends = (self.scores - self.std, self.scores + self.std)
@@ -466,6 +466,23 @@ class Explanation:
         from ..io.files import save
 
         save(self, path)
+
+    def to_html(self, path: str | os.PathLike[str], *, keys: Any = None, title: str | None = None) -> None:
+        """Write a report: one HTML file that needs nothing else, for a browser, a mail or a printer.
+
+        Bars with intervals for each row, with a search; mean slopes over all rows; the numbers as tables; how they were
+        made. Needs the extra `report`.
+
+        Parameters
+        ----------
+        keys
+            A name for each row; without them rows are called by their position.
+        title
+            Of the page.
+        """
+        from ..report.page import to_html
+
+        to_html(self, path, keys=keys, title=title)
 
     def to_shap(self, kind: Literal["slopes", "contributions"] = "slopes", *, reference: Any = None) -> Any:
         """`shap.Explanation` for shap's plots, with `error_std` and 95% bounds, which its waterfall draws.
