@@ -9,6 +9,7 @@ import pytest
 from scipy.integrate import quad_vec
 from scipy.special import ndtr, roots_legendre
 from scipy.stats import binom
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import (
     GradientBoostingClassifier,
     HistGradientBoostingRegressor,
@@ -16,6 +17,8 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 import smoothlime as sl
 from smoothlime.errors import InvalidArgument, JumpsUnseen, NoClosedForm, NoGradients, NotConverged, WrongType
@@ -401,12 +404,6 @@ def frame_model(table):
 
 def test_tables_with_columns_that_are_held():
     table = pd.DataFrame({"age": [30, 50, 41], "debt": [1.0, 2.0, 0.5], "city": ["York", "Bath", "Bath"]})
-    found = sl.contributions(frame_model, table, background=table, sigma=0.5, n_samples=512)
-    assert found.held_alike == ("city",)
-    assert "Held at the row's own values in the baselines: city" in str(found)
-    assert not found.values[:, 2].any()
-    age = (table["age"] - table["age"].mean()) / 10 * (1 + (table["city"] == "York"))
-    assert (np.abs(found.values[:, 0] - age) <= 5 * found.standard_error[:, 0]).all()
     for baseline in ({"age": 40, "debt": 1.0}, pd.Series({"age": 40, "debt": 1.0}), table[["debt", "age"]].iloc[[0]]):
         one = sl.contributions(frame_model, table, baseline=baseline, sigma=0.5, n_samples=512)
         at = 30 if isinstance(baseline, pd.DataFrame) else 40
@@ -419,10 +416,10 @@ def test_tables_with_columns_that_are_held():
     lines = by_row.to_frame()
     assert list(lines["feature"]) == ["age", "debt"] * 3
     np.testing.assert_allclose(lines["contribution"], by_row.values[:, :2].ravel())
-    with pytest.raises(InvalidArgument, match="'city' is held, and is 'York' in row 0 and 'Bath' in its baseline"):
-        sl.contributions(frame_model, table, baseline=table.iloc[[1]], sigma=0.5)
-    with pytest.raises(InvalidArgument, match="leave it out of the baseline"):
-        sl.contributions(frame_model, table, baseline={"age": 1, "debt": 1, "city": "York"}, sigma=0.5)
+    with pytest.raises(InvalidArgument, match="'city' is held, and is 'York' in row 0 and missing in its baseline"):
+        sl.contributions(frame_model, table, baseline={"age": 1, "debt": 1, "city": None}, sigma=0.5)
+    with pytest.raises(InvalidArgument, match=r"baseline has 3\.0 for 'city', a column of text that is held"):
+        sl.contributions(frame_model, table, baseline={"age": 1, "debt": 1, "city": 3.0}, sigma=0.5)
     with pytest.raises(InvalidArgument, match="baseline has no 'debt'"):
         sl.contributions(frame_model, table, baseline={"age": 1}, sigma=0.5)
     with pytest.raises(InvalidArgument, match="which is not a feature"):
@@ -431,12 +428,156 @@ def test_tables_with_columns_that_are_held():
         sl.contributions(frame_model, table, baseline={"age": "old", "debt": 1}, sigma=0.5)
 
 
-def test_fixed_features_must_be_alike():
+def along(x, b, held):
+    """Truth for frame_model at σ → any: age is linear, so F = T; own quadrature over settings of held columns."""
+    nodes, weights = roots_legendre(40)
+    t, weights = (1 + nodes) / 2, weights / 2
+    age, york = b["age"] + t * (x["age"] - b["age"]), {True: x["city"] == "York", False: b["city"] == "York"}
+    chance = {True: t, False: 1 - t} if held else {True: np.ones_like(t), False: np.zeros_like(t)}
+    of_age = sum((weights * chance[k]) @ ((x["age"] - b["age"]) / 10 * (1 + york[k]) * np.ones_like(t)) for k in york)
+    of_city = weights @ (age / 10 * (york[True] * 1.0 - york[False] * 1.0))
+    return of_age, of_city
+
+
+@pytest.mark.parametrize("scale", ["linear", "ranks"])
+def test_held_columns_that_differ_add_what_switching_them_changes(scale):
+    table = pd.DataFrame({"age": [30.0, 50.0, 41.0], "debt": [1.0, 2.0, 0.5], "city": ["York", "Bath", "Bath"]})
+    b = table.iloc[[1]]
+    around = {"background": table, "scale": scale, "sigma": 0.2}
+    found = sl.contributions(frame_model, table, baseline=b, n_samples=4_096, **around)
+    assert found.held_apart == ("city",)
+    assert (np.abs(found.residual) <= 5 * found.residual_error + 1e-12).all()
+    assert found.values[0, 2] > 10 * found.standard_error[0, 2] > 0
+    assert not found.values[1].any()  # the baseline itself
+    assert found.values[2, 2] == 0  # the same city
+    np.testing.assert_allclose(found.base_prediction, frame_model(b)[1])
+    assert list(found.to_frame()["feature"]) == ["age", "debt", "city"] * 3
+    if scale == "linear":
+        of_age, of_city = along(table.iloc[0], b.iloc[0], held=True)
+        assert abs(found.values[0, 0] - of_age) <= 5 * found.standard_error[0, 0]
+        assert abs(found.values[0, 2] - of_city) <= 5 * found.standard_error[0, 2]
+
+
+def test_a_background_of_texts_gives_terms_for_them():
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame(
+        {"age": rng.normal(40, 9, 60), "debt": rng.normal(size=60), "city": rng.choice(["York", "Bath"], 60)}
+    )
+    table["day"] = pd.date_range("2020-01-01", periods=60)
+    found = sl.contributions(frame_model, table[:2], background=table, sigma=0.5, n_samples=8_192)
+    assert found.held_apart == ("city",)
+    assert found.held_alike == ("day",)  # there is no way from one date to another
+    assert "Held at the row's own values in the baselines: day" in str(found)
+    each = [along(table.iloc[0], table.iloc[row], held=True) for row in found.baseline_rows]
+    wanted = np.mean(each, axis=0)
+    assert (np.abs(found.values[0, [0, 2]] - wanted) <= 5 * found.standard_error[0, [0, 2]]).all()
+    assert (found.standard_error[0, [0, 2]] < 0.2).all()
+
+
+def held_columns():
+    rng = np.random.default_rng(1)
+    n = 300
+    table = pd.DataFrame({"a": rng.normal(size=n), "b": rng.exponential(size=n)})
+    table["city"], table["own"] = rng.choice(["York", "Bath", "Leeds"], n), rng.choice(["yes", "no"], n)
+    city, own = table["city"], table["own"] == "yes"
+    return table, table["a"] * table["b"] + (city == "York") * table["a"] + 2 * (city == "Bath") * own
+
+
+def encoded(model, kept=("city", "own")):
+    columns = make_column_transformer((OneHotEncoder(), list(kept)), ("passthrough", ["a", "b"]))
+    return make_pipeline(columns, model)
+
+
+def by_enumeration(model, x, b, around):
+    """Smoothed values and slopes at points of the line, exact, for each way to set the held columns, and quadrature."""
+    nodes, weights = roots_legendre(60)
+    t, weights = (1 + nodes) / 2, weights / 2
+    held = [name for name in ("city", "own") if x[name] != b[name]]
+    moving, found = np.zeros(2), dict.fromkeys(("city", "own"), 0.0)
+    for setting in itertools.product([True, False], repeat=len(held)):
+        line = pd.DataFrame({name: b[name] + t * (x[name] - b[name]) for name in ("a", "b")})
+        line["city"], line["own"] = x["city"], x["own"]
+        for name, is_end in zip(held, setting, strict=True):
+            line[name] = (x if is_end else b)[name]
+        e = sl.explain(model, line, switches=False, **around)
+        assert e.is_exact
+        chance = [t if is_end else 1 - t for is_end in setting]
+        steps = np.array([x["a"] - b["a"], x["b"] - b["b"]])
+        moving += (weights * np.prod([np.ones_like(t), *chance], axis=0)) @ e.values[:, :2] * steps
+        for i, name in enumerate(held):
+            others = np.prod([np.ones_like(t), *chance[:i], *chance[i + 1 :]], axis=0)
+            found[name] += (1 if setting[i] else -1) * (weights * others) @ e.smoothed
+    return np.array([*moving, *found.values()])
+
+
+@pytest.mark.parametrize("kind", ["trees", "logistic", "line"])
+def test_held_columns_are_exact_where_the_model_is(kind):
+    table, wanted = held_columns()
+    if kind == "trees":
+        model = encoded(RandomForestRegressor(6, max_depth=5, random_state=0)).fit(table, wanted)
+    else:
+        model = encoded(LogisticRegression()).fit(table, wanted > 0)
+    asked = {"background": table, "sigma": 0.5, "target": None if kind == "trees" else 1}
+    asked["output"] = "margin" if kind == "line" else "probability"
+    found = sl.contributions(model, table[:4], baseline=table.iloc[[7]], **asked)
+    assert found.is_exact
+    for row in range(4):
+        truth = by_enumeration(model, table.iloc[row], table.iloc[7], asked)
+        np.testing.assert_allclose(found.values[row], truth, atol=1e-10)
+    np.testing.assert_allclose(found.residual, 0, atol=1e-10)
+    drawn = sl.contributions(model, table[:4], baseline=table.iloc[[7]], **asked, n_samples=4_096)
+    within(drawn, found.values)
+    ranks = sl.contributions(model, table[:4], baseline=table.iloc[[7]], scale="ranks", **asked)
+    assert ranks.is_exact is (kind != "logistic")
+    assert (np.abs(ranks.residual) <= 5 * ranks.residual_error + 1e-10).all()
+    again = sl.contributions(
+        model, table[:4], baseline=table.iloc[[7]], scale="ranks", **asked, n_samples=4_096, seed=1
+    )
+    errors = ranks.standard_error + again.standard_error
+    assert (np.abs(ranks.values - again.values) <= 5 * errors + 1e-12).all()
+
+
+def test_columns_that_a_model_ignores_take_no_lines_and_add_nothing():
+    table, wanted = held_columns()
+    model = encoded(RandomForestRegressor(4, max_depth=4, random_state=0), ["city"]).fit(table, wanted)
+    found = sl.contributions(model, table[:3], background=table, sigma=0.5)
+    assert found.is_exact
+    assert not found.values[:, 3].any()
+    assert found.values[:, 2].any()
+    assert (np.abs(found.residual) < 1e-10).all()
+
+
+def test_intervals_of_held_columns_hold():
+    """400 repeats of one row: 95% intervals hold at least as often as binomial chance of one in 10,000 allows."""
+    table = pd.DataFrame({"a": [1.0] * 400, "city": ["York"] * 400})
+    model = sl.as_model(
+        lambda t: np.sin(2 * t["a"].to_numpy()) * (1 + (t["city"] == "York").to_numpy()), feature_names=["a", "city"]
+    )
+    asked = {"baseline": {"a": -0.5, "city": "Bath"}, "sigma": 0.4, "n_samples": 512, "draws": "independent"}
+    found = sl.contributions(model, table, **asked)
+    smooth = lambda a: np.sin(2 * a) * np.exp(-2 * 0.4**2)
+    line = lambda t: -0.5 + 1.5 * t
+    city = quad_vec(lambda t: smooth(line(t)), 0, 1)[0]
+    a = quad_vec(lambda t: 1.5 * 2 * np.cos(2 * line(t)) * np.exp(-2 * 0.4**2) * (1 + t), 0, 1)[0]
+    lower, upper = found.interval()
+    held = ((lower <= [a, city]) & ([a, city] <= upper)).sum(axis=0)
+    assert (held >= binom.ppf(1e-4, 400, 0.95)).all()
+    assert np.abs(found.values.mean(axis=0) - [a, city]).max() < 5 * np.max(found.standard_error) / np.sqrt(400)
+    assert (found.residual_error > 0).all()
+
+
+def test_fixed_features_that_differ_are_switched():
     found = sl.contributions(forest(), X, baseline=[*B[:2], X[2]], fixed=[2], sigma=0.5)
     assert found.values[0, 2] == 0
     assert abs(found.residual[0]) < 1e-10
-    with pytest.raises(InvalidArgument, match=r"'x2' is held, and is 0\.4 in row 0 and 0\.1 in its baseline"):
-        sl.contributions(forest(), X, baseline=B, fixed=[2], sigma=0.5)
+    far = [*B[:2], -1.5]
+    apart = sl.contributions(forest(), X, baseline=far, fixed=[2], sigma=0.5)
+    assert apart.is_exact
+    assert apart.values[0, 2] != 0
+    assert abs(apart.residual[0]) < 1e-10
+    within(sl.contributions(forest(), X, baseline=far, fixed=[2], sigma=0.5, n_samples=8_192), apart.values)
+    with pytest.raises(InvalidArgument, match=r"'x2' is held, and is 0\.4 in row 0 and missing in its baseline"):
+        sl.contributions(forest(), X, baseline=[*B[:2], np.nan], fixed=[2], sigma=0.5)
 
 
 def test_gaps():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -41,7 +42,7 @@ class Contributions:
     x: Array
     """(r, d) the rows as numbers; NaN for cells that hold none"""
     values: Array
-    """(r, d) contributions; 0 for features that are held fixed or missing"""
+    """(r, d) contributions; 0 for features that are missing, and for held ones that are as in the baselines"""
     base: Array
     """(r,) F(b), the mean over the baselines"""
     total: Array
@@ -65,9 +66,11 @@ class Contributions:
     n_samples: Indices
     """(r,) draws; 0 where it is exact"""
     baseline: Array
-    """(m, d) the rows measured from; NaN in columns in which they have the value of the row"""
+    """(m, d) the rows measured from; NaN in columns in which they have the value of the row, or hold no number"""
     baseline_rows: Indices | None
     """(m,) their positions in the background, where they come from there"""
+    held_apart: tuple[str, ...]
+    """Columns that are held, such as categories, and differ between some row and its baselines: they add their part"""
     held_alike: tuple[str, ...]
     """Columns that vary in the background, but are held at the row's own value in its baselines, too"""
     feature_names: tuple[str, ...]
@@ -180,11 +183,13 @@ def contributions(
     ----------
     baseline
         One row, or one for each row of X; as an array, a table, or a mapping or series by feature name. Columns that
-        are held (categories, `fixed`) must have the value of the row; a table or mapping may leave them out.
+        are held (categories, `fixed`) and differ have the value of the row with probability t at the place t of the
+        line, each by itself; what they add is the mean change from one value to the other. A table or mapping may
+        leave them out: then they have the value of the row.
     background
         Data that gives the feature scales, as in `explain`. Without a baseline 100 of its rows are baselines, chosen by
-        the seed (all, if they are fewer), and contributions are means over them; columns that are held have the row's
-        own value. With a `Neighbourhood` as sigma it is used for baselines alone.
+        the seed (all, if they are fewer), and contributions are means over them. With a `Neighbourhood` as sigma it is
+        used for baselines alone.
     method
         "gradients" is right for models without jumps; "predictions" for any.
     n_samples
@@ -209,8 +214,12 @@ def contributions(
         msg = "method='exact' draws nothing; leave n_samples out"
         raise InvalidArgument(msg, argument="method")
     units = None if isinstance(sigma, Neighbourhood) else background
-    problem = prepare(model, X, sigma=sigma, background=units, scale=scale, fixed=fixed, output=output)
+    asked = {"sigma": sigma, "background": units, "scale": scale, "fixed": fixed, "output": output}
+    problem = prepare(model, X, **asked)
     baselines = read_baselines(baseline, background, problem, X, options.seed)
+    if len(baselines.held.columns):  # whose values in the baselines its rows must be able to hold
+        problem = prepare(model, X, **asked, switches=baselines.held.levels(problem.feature_names))
+        baselines = dataclasses.replace(baselines, held=baselines.held.coded(problem))
     warn_against_data(problem)
     found = _find(problem, baselines, method, target, options, progress)
     if n_samples is None:
@@ -223,7 +232,9 @@ def _find(problem: Problem, baselines: Baselines, method: str, target: Any, opti
     if method == "exact" or (method == "auto" and options.n_samples is None):
         route = find_exact_route(problem, is_asked_for=method == "exact")
         if route is not None:
-            return exact(route, baselines, target, progress)
+            found = exact(route, baselines, target, progress, is_asked_for=method == "exact")
+            if found is not None:
+                return found
     by_gradients = None if method == "auto" else method == "gradients"
     return sampled(problem, baselines, target, options, progress, by_gradients=by_gradients)
 
@@ -247,6 +258,7 @@ def _result(problem: Problem, baselines: Baselines, found: Found) -> Contributio
         **shared,
         baseline=baselines.x,
         baseline_rows=baselines.positions,
+        held_apart=tuple(problem.feature_names[j] for j in baselines.held.columns),
         held_alike=baselines.alike,
         feature_names=problem.feature_names,
         row_outputs=tuple(names[0] for names in found.target.row_names),

@@ -2,6 +2,9 @@
 
 c_j = δ_j ∫₀¹ ∂_jF(b + tδ) dt by Gauss–Legendre nodes. t ↦ F(b + tδ) is entire, and grows off the real line no faster
 than a normal density does, so that the number of nodes follows from the distance alone: see `nodes_needed`.
+
+Columns that are held and differ have x's value with probability t, each by itself. The mean over them is a sum over the
+ways to set them, a line each, weighed by polynomials in t: see `Setting`.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from math import log, pi, sqrt
 
 import numpy as np
 
-from .._core.types import Array, Indices
+from .._core.types import Array, Flags, Indices
 from ..errors import InvalidArgument
 from ..space.neighbourhood import Factor
 from .closed_form import ClosedForm
@@ -36,11 +39,42 @@ ELLIPSES: Array = 1 + np.geomspace(1e-4, 1e3, 600)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Setting:
+    """How the held columns that differ are set on n lines."""
+
+    differs: Flags
+    """(n, h) which of them differ between the two ends"""
+    is_end: Flags
+    """(n, h) which are set as at the end of the line, the others as at its start"""
+
+    def weigh(self, rows: Indices, t: Array, but: int | None = None) -> Array:
+        """(., k) chance of this setting at places t (k,), of one column's being set regardless."""
+        chance = np.ones((len(rows), len(t)))
+        for i in range(self.differs.shape[1]):
+            if i != but:
+                as_set = np.where(self.is_end[rows, i, None], t, 1 - t)
+                chance *= np.where(self.differs[rows, i, None], as_set, 1.0)
+        return chance
+
+    @property
+    def count(self) -> Indices:
+        """(n,) columns that differ."""
+        return np.asarray(self.differs.sum(axis=1))
+
+    @property
+    def sign(self) -> Array:
+        """(n, h) with which F on a line counts for a column."""
+        return np.where(self.differs, np.where(self.is_end, 1.0, -1.0), 0.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class OnLines:
     """What a closed form says of n lines."""
 
     parts: Array
     """(n, f) what each perturbed feature adds"""
+    held: Array
+    """(n, h) what each held column that differs adds; (n, 0) where lines have no setting"""
     start: Array
     """(n,) F where the lines begin"""
     end: Array
@@ -54,6 +88,7 @@ class OnLines:
         """Of a sum of two closed forms."""
         return OnLines(
             self.parts + other.parts,
+            self.held + other.held,
             self.start + other.start,
             self.end + other.end,
             self.radius + other.radius,
@@ -69,45 +104,54 @@ def along_lines(
     factor: Factor,
     weights: Array,
     advance: Callable[[int], None],
+    setting: Setting | None = None,
 ) -> OnLines:
     """Around rows x (n, D), in coordinates of the form, from starts to ends (n, f) in scores; NaN for what is missing.
 
-    Outputs are weighed by (n, k).
+    Outputs are weighed by (n, k). With a setting, lines count as often as they are likely to be set so.
     """
+    n = len(x)
+    if setting is None:
+        setting = Setting(np.zeros((n, 0), dtype=np.bool_), np.zeros((n, 0), dtype=np.bool_))
     if isinstance(form, FormSum):
-        n = len(x)
-        offset = weights @ form.offset
-        total = OnLines(np.zeros(starts.shape), offset, offset, np.zeros(n), np.zeros(n, dtype=np.intp))
+        offset, none = weights @ form.offset, np.zeros(n)
+        held = np.zeros(setting.differs.shape)  # an offset is the same however columns are set
+        total = OnLines(np.zeros(starts.shape), held, offset, offset, none, none.astype(np.intp))
         for part, turn in form.parts:
             own = np.ascontiguousarray(weights @ turn)
-            total = total + along_lines(part, x, starts, ends, factor, own, lambda _: None)
+            total = total + along_lines(part, x, starts, ends, factor, own, lambda _: None, setting)
         advance(n)
         return total
     if isinstance(form, LineOnScales):
-        return _of_features(form, x, starts, ends, factor, weights, advance)
+        return _of_features(form, x, starts, ends, factor, weights, advance, setting)
     if isinstance(form, TreesOnScales):
-        return _in_scores(form, x, starts, ends, factor, weights, advance)
-    return _by_nodes(form, x, starts, ends, factor, weights, advance)
+        return _in_scores(form, x, starts, ends, factor, weights, advance, setting)
+    return _by_nodes(form, x, starts, ends, factor, weights, advance, setting)
 
 
-def nodes_needed(length: Array, lead: Array) -> Indices:
+def nodes_needed(length: Array, lead: Array, held: Indices | None = None) -> Indices:
     """Nodes (n,) with which contributions err by at most PRECISION of the range of f.
 
     `length` ℓ is that of the line in standard deviations, √(δᵀΣ⁻¹δ); where f depends on one direction only, along it.
     Within |Im t| ≤ y the integrand is at most ½ of the range times lead·(√(2/π) + yℓ)·exp(y²ℓ²/2), where `lead` is ℓ,
     too, but where parts of opposite signs cancel. k nodes err by (32/15)·M·ρ^(−2k)/(1 − ρ⁻²) of an integrand that is
-    at most M in the ellipse of ρ around the line, whose height is y = (ρ − 1/ρ)/4.
+    at most M in the ellipse of ρ around the line, whose height is y = (ρ − 1/ρ)/4. There |t| + |1 − t| is at most
+    (ρ + 1/ρ)/2, by which each of the `held` columns that differ makes M larger.
     """
     rho = ELLIPSES
     reach = (rho - 1 / rho) / 4 * length[:, None]
     with np.errstate(divide="ignore"):
         size = np.log(lead / 2)[:, None] + np.log(sqrt(2 / pi) + reach) + reach**2 / 2
+    if held is not None and held.any():
+        of_held = np.where(held[:, None] > 0, reach**2 / 2, -np.inf)  # F with x's value less F with the baseline's
+        size = np.maximum(size, of_held) + held[:, None] * np.log((rho + 1 / rho) / 2)
     return _least(size)
 
 
-def _nodes_of_exponential(length: Array) -> Indices:
-    """Nodes for exp(st), |s| = length, that err by PRECISION of its larger end."""
-    return _least(length[:, None] * (ELLIPSES + 1 / ELLIPSES - 2) / 4)
+def _nodes_of_exponential(length: Array, held: Indices) -> Indices:
+    """Nodes for exp(st), |s| = length, times a polynomial of degree `held`: errors of PRECISION of its larger end."""
+    size = length[:, None] * (ELLIPSES + 1 / ELLIPSES - 2) / 4
+    return _least(size + held[:, None] * np.log((ELLIPSES + 1 / ELLIPSES) / 2))
 
 
 def _least(size: Array) -> Indices:
@@ -132,11 +176,13 @@ def _by_nodes(
     factor: Factor,
     weights: Array,
     advance: Callable[[int], None],
+    setting: Setting,
 ) -> OnLines:
     steps = np.nan_to_num(ends - starts)
-    nodes, error = _planned(form, steps, x, factor, weights)
+    nodes, error = _planned(form, steps, x, factor, weights, setting.count)
     n = len(x)
     parts, radius = np.zeros(starts.shape), np.zeros(n)
+    held: Array = np.zeros(setting.differs.shape)
     edges = np.zeros((2, n))
     for k in np.unique(nodes):
         t, share = _legendre(int(k))
@@ -154,39 +200,47 @@ def _by_nodes(
                     np.ascontiguousarray(np.repeat(weights[rows], k + 2, axis=0)),
                 )
             slopes = np.nan_to_num(found.slopes.reshape(len(rows), k + 2, -1)[:, 1:-1], nan=np.inf)
-            mean = found.mean.reshape(len(rows), k + 2)
+            mean: Array = found.mean.reshape(len(rows), k + 2)
             if not (np.isfinite(slopes).all() and np.isfinite(mean).all()):
                 msg = "the smoothed model is too large for a number; lower sigma"
                 raise InvalidArgument(msg, argument="sigma")
-            parts[rows] = np.einsum("k,nkf->nf", share, slopes) * steps[rows]
+            chance = setting.weigh(rows, t) * share
+            parts[rows] = np.einsum("nk,nkf->nf", chance, slopes) * steps[rows]
+            for i in range(held.shape[1]):
+                held[rows, i] = np.einsum("k,nk,nk->n", share, setting.weigh(rows, t, but=i), mean[:, 1:-1])
             edges[:, rows] = mean[:, [0, -1]].T
             longest = np.abs(steps[rows] / factor.std).max(axis=1)
-            radius[rows] = found.radius.reshape(len(rows), k + 2)[:, 1:-1] @ share * longest
+            radius[rows] = np.einsum("nk,nk->n", found.radius.reshape(len(rows), k + 2)[:, 1:-1], chance) * longest
             advance(len(rows))
-    return OnLines(parts, edges[0], edges[1], radius + error, nodes)
+    shared = error * (1 + setting.count) / 2.0**setting.count  # of all lines together, and of each column that differs
+    return OnLines(parts, held * setting.sign, edges[0], edges[1], radius + shared, nodes)
 
 
-def _planned(form: ClosedForm, steps: Array, x: Array, factor: Factor, weights: Array) -> tuple[Indices, Array]:
-    """Nodes (n,) on each line, and a bound (n,) on the error that they leave."""
+def _planned(
+    form: ClosedForm, steps: Array, x: Array, factor: Factor, weights: Array, held: Indices
+) -> tuple[Indices, Array]:
+    """Nodes (n,) on each line, and a bound (n,) on the error that they leave; so many columns `held` (n,) differ."""
     if not isinstance(form, LinearModel):
         spread = spread_of(form.spread, weights)
         length = np.linalg.norm(factor.draws(steps), axis=1)
-        return nodes_needed(length, length), PRECISION * spread
+        return nodes_needed(length, length, held), PRECISION * spread
     coef, parts = form.coef[:, factor.free], weights @ form.turn  # (m, f), (n, m)
     if form.link is LINKS["identity"]:
-        return np.full(len(steps), 2), np.zeros(len(steps))
+        return 2 + held // 2, np.zeros(len(steps))  # polynomials of degree `held`
     along = np.abs(steps @ coef.T) * (parts != 0)  # (n, m)
     if form.link is LINKS["exponential"]:
         far = x.copy()
         far[:, factor.free] -= np.nan_to_num(steps)
         largest = np.maximum(form.smooth(x, factor, weights).mean, form.smooth(far, factor, weights).mean)
         reach = np.linalg.norm(steps[:, None, :] * coef, axis=2).max(axis=1)
-        return _nodes_of_exponential(along.max(axis=1)), PRECISION * reach * np.abs(largest)
+        both = (reach + (held > 0)) * 2.0**held  # `largest` is this line's own, and so is its error
+        return _nodes_of_exponential(along.max(axis=1), held), PRECISION * both * np.abs(largest)
     tau = np.linalg.norm(factor.whiten(coef), axis=1)
     tau = np.where(tau > 0, tau, np.inf)
     lead = np.linalg.norm(steps[:, None, :] * coef, axis=2) * (parts != 0)
     length = (along / tau).max(axis=1)
-    return nodes_needed(length, np.maximum(length, (lead / tau).max(axis=1))), PRECISION * np.abs(parts).sum(axis=1)
+    nodes = nodes_needed(length, np.maximum(length, (lead / tau).max(axis=1)), held)
+    return nodes, PRECISION * np.abs(parts).sum(axis=1)
 
 
 def _in_scores(
@@ -197,13 +251,16 @@ def _in_scores(
     factor: Factor,
     weights: Array,
     advance: Callable[[int], None],
+    setting: Setting,
 ) -> OnLines:
     """Trees whose thresholds are scores: for all rows, and for those beyond the background their own."""
-    n = len(x)
-    found = OnLines(np.zeros(starts.shape), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n, dtype=np.intp))
+    none = np.zeros(len(x))
+    held = np.zeros(setting.differs.shape)
+    found = OnLines(np.zeros(starts.shape), held, none.copy(), none.copy(), none.copy(), none.astype(np.intp))
     for trees, rows, u in form.parts(x):
-        part = _by_nodes(trees, u, starts[rows], ends[rows], factor, weights[rows], advance)
-        for name in ("parts", "start", "end", "radius", "nodes"):
+        own = Setting(setting.differs[rows], setting.is_end[rows])
+        part = _by_nodes(trees, u, starts[rows], ends[rows], factor, weights[rows], advance, own)
+        for name in ("parts", "held", "start", "end", "radius", "nodes"):
             getattr(found, name)[rows] = getattr(part, name)
     return found
 
@@ -216,8 +273,9 @@ def _of_features(
     factor: Factor,
     weights: Array,
     advance: Callable[[int], None],
+    setting: Setting,
 ) -> OnLines:
-    """A sum of functions of one feature each: each adds what its own mean changes by."""
+    """A sum of functions of one feature each: each adds what its own mean changes by, however others are set."""
     free = factor.free
     at_ends = form.moments_at(x, ends, factor)
     at_starts = form.moments_at(x, starts, factor)
@@ -226,7 +284,15 @@ def _of_features(
     end = form.smooth(x, factor, weights).mean
     off = np.linalg.norm(coef * factor.std * (at_ends.error + at_starts.error), axis=1)
     advance(len(x))
-    return OnLines(parts, end - parts.sum(axis=1), end, off, np.zeros(len(x), dtype=np.intp))
+    # what a column adds is the line with all set as at the end, less that with this one set as at the start
+    is_start = setting.differs & ~setting.is_end
+    is_last: Flags = np.asarray(~is_start.any(axis=1))
+    counted = np.where(is_last[:, None] & setting.differs, 1.0, 0.0)
+    counted[(is_start.sum(axis=1) == 1)[:, None] & is_start] = -1.0
+    start = end - parts.sum(axis=1)
+    return OnLines(
+        parts * is_last[:, None], counted * end[:, None], start, end, off * is_last, np.zeros(len(x), dtype=np.intp)
+    )
 
 
 @lru_cache(maxsize=256)

@@ -54,10 +54,11 @@ def frame_of_curve(found: Curve, *, library: str | None, confidence: float) -> A
 
 
 def frame_of_contributions(found: Contributions, *, library: str | None, confidence: float) -> Any:
-    """A line per row and feature that is perturbed; F at both ends of the line stands beside each."""
+    """A line per row and feature that moves or is switched; F at both ends of the line stands beside each."""
     lower, upper = found.interval(confidence)
     d = len(found.feature_names)
-    free = found.neighbourhood.factor(d, found.feature_names).free
+    apart = [found.feature_names.index(name) for name in found.held_apart]
+    free = np.union1d(found.neighbourhood.factor(d, found.feature_names).free, np.array(apart, dtype=np.intp))
     by_feature = {
         "x": found.x,
         "contribution": found.values,

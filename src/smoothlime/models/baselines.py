@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,10 @@ import numpy as np
 from .._core.types import Array, Flags, Indices
 from .._core.validate import as_float_array, check_rows
 from ..errors import InvalidArgument, WrongType
+from ..space.categories import Cells, cells_of, plain
 from ..space.row_scales import RowScales
 from ..space.tables import Table, as_table
+from .held_baselines import Held, held_of_background, read_held, usable_columns
 from .inputs import read_shaped
 from .problem import Problem
 
@@ -30,7 +32,7 @@ class Baselines:
     """m rows to measure from, for all rows alike; or one for each row."""
 
     x: Array
-    """(m, d) as numbers; NaN in columns in which a baseline has the value of the row"""
+    """(m, d) as numbers; NaN in columns in which a baseline has the value of the row, and where it holds no number"""
     scores: Array
     """(m, d) the same in scores"""
     is_by_row: bool
@@ -38,6 +40,7 @@ class Baselines:
     """(m,) in the background they come from"""
     alike: tuple[str, ...]
     """Columns in which they take the value of the row, though the background has others"""
+    held: Held
 
     def of(self, row: int) -> Indices:
         """Positions of those that a row is measured from."""
@@ -58,7 +61,7 @@ def read_baselines(baseline: Any, background: Any, problem: Problem, X: Any, see
     if baseline is None and background is None:
         raise InvalidArgument(EITHER, argument="baseline")
     if baseline is None:
-        return _of_background(background, problem, seed)
+        return _of_background(background, problem, X, seed)
     x, told = _read(baseline, problem)
     if len(x) not in (1, len(problem.x)):
         rows = len(problem.x)
@@ -67,14 +70,15 @@ def read_baselines(baseline: Any, background: Any, problem: Problem, X: Any, see
             " To measure from the mean of several, give them as background"
         )
         raise InvalidArgument(msg, argument="baseline")
-    _check_held(x, told, as_table(baseline, "baseline"), as_table(X), problem)
     _check_gaps(x, problem)
+    columns = [j for j in _held_columns(problem) if told[j]]
     is_by_row = len(x) > 1
-    return Baselines(x, _scores(x, problem, "baseline"), is_by_row, None, ())
+    held = read_held(columns, _cells(baseline, x, problem), len(x), as_table(X), problem, is_by_row=is_by_row)
+    return Baselines(x, _scores(x, problem, "baseline"), is_by_row, None, (), held)
 
 
-def _of_background(background: Any, problem: Problem, seed: int) -> Baselines:
-    """Rows without gaps in what is perturbed, chosen by the seed; held columns are those of the rows."""
+def _of_background(background: Any, problem: Problem, X: Any, seed: int) -> Baselines:
+    """Rows without gaps in what is perturbed and in what is held, chosen by the seed."""
     rows, _ = read_shaped(background, "background")
     table = as_table(rows, "background")
     is_named = table is not None and set(problem.feature_names) <= set(table.names)
@@ -89,22 +93,46 @@ def _of_background(background: Any, problem: Problem, seed: int) -> Baselines:
             " Give baseline=, or impute the background"
         )
         raise InvalidArgument(msg, argument="background")
+    cells = cells_of(x) if table is None else _by_position(table, problem.feature_names if is_named else None)
+    given = _held_columns(problem)
+    usable = usable_columns(given, cells, as_table(X), problem)
+    has_gap = np.array(
+        [any(each is None for each in column) for column in zip(*(cells(j) or () for j in usable), strict=True)]
+    )
+    if has_gap.any():
+        full = whole[~has_gap[whole]]
+        if not len(full):
+            usable = []
+        whole = full if len(full) else whole
     chosen = whole
     if len(whole) > MOST:
         chosen = np.sort(np.random.default_rng([seed, MOST]).choice(whole, MOST, replace=False))
-    held = np.delete(np.arange(x.shape[1]), free)
-    varies = [j for j in map(int, held) if _varies(table, problem.feature_names[j] if is_named else j, x[:, j])]
+    held = held_of_background(usable, cells, chosen, as_table(X), problem)
     kept = np.full((len(chosen), x.shape[1]), np.nan)
-    kept[:, free] = x[np.ix_(chosen, free)]
+    for columns in (free, held.columns):
+        kept[:, columns] = x[np.ix_(chosen, columns)]
+    varies = [j for j in given if j not in usable and len(set(map(str, cells(j) or ()))) > 1]
     alike = tuple(problem.feature_names[j] for j in varies)
-    return Baselines(kept, _scores(kept, problem, "background"), False, chosen, alike)
+    return Baselines(kept, _scores(kept, problem, "background"), False, chosen, alike, held)
 
 
-def _varies(table: Table | None, column: str | int, numbers: Array) -> bool:
-    """Whether a held column has several values in the background."""
-    if table is None:
-        return len(np.unique(numbers[~np.isnan(numbers)])) > 1
-    return len(set(map(str, table.cells(table.names.index(column) if isinstance(column, str) else column)))) > 1
+def _held_columns(problem: Problem) -> list[int]:
+    return np.delete(np.arange(problem.x.shape[1]), problem.factor.free).tolist()
+
+
+def _by_position(table: Table, names: Sequence[str] | None) -> Cells:
+    """Columns of a table in the order of the features."""
+    places = range(len(table.names)) if names is None else [table.names.index(name) for name in names]
+    return lambda j: table.cells(places[j])
+
+
+def _cells(baseline: Any, x: Array, problem: Problem) -> Cells:
+    """What a baseline holds, column by column."""
+    if isinstance(baseline, Mapping) or _is_series(baseline):
+        by_name = {str(name): each for name, each in dict(baseline.items()).items()}
+        return lambda j: [plain(by_name[problem.feature_names[j]])]
+    table = as_table(baseline, "baseline")
+    return cells_of(x) if table is None else lambda j: table.cells(table.names.index(problem.feature_names[j]))
 
 
 def _read(baseline: Any, problem: Problem) -> tuple[Array, Flags]:
@@ -154,8 +182,6 @@ def _by_name(given: dict[Any, Any], problem: Problem) -> tuple[Array, Flags]:
             if j in problem.factor.free:
                 msg = f"baseline must hold numbers; got {by_name[names[j]]!r} for {names[j]!r}"
                 raise WrongType(msg, argument="baseline") from None
-            msg = f"baseline has {by_name[names[j]]!r} for {names[j]!r}, which is held: leave it out of the baseline"
-            raise InvalidArgument(msg, argument="baseline") from None
     return x, told
 
 
@@ -163,26 +189,6 @@ def _is_series(given: Any) -> bool:
     """A pandas series labelled with names, such as the mean of a table."""
     is_series = type(given).__name__ == "Series" and callable(getattr(given, "items", None))
     return is_series and all(isinstance(each, str) for each in getattr(given, "index", (0,)))
-
-
-def _check_held(x: Array, told: Flags, given: Table | None, table: Table | None, problem: Problem) -> None:
-    """Refuse baselines with other values than the rows in columns that are held: what these add has no line."""
-    held = np.delete(np.arange(x.shape[1]), problem.factor.free)
-    for j in (j for j in map(int, held) if told[j]):
-        name = problem.feature_names[j]
-        if table is not None and given is not None and not table.dtypes[table.names.index(name)].is_numeric():
-            own, other = (each.cells(each.names.index(name)) for each in (table, given))
-        else:
-            own, other = problem.x[:, j].tolist(), x[:, j].tolist()
-        other = other * len(own) if len(other) == 1 else other
-        for row, (one, two) in enumerate(zip(own, other, strict=True)):
-            if one != two and not (one != one and two != two):
-                msg = (
-                    f"{name!r} is held, and is {one!r} in row {row} and {two!r} in its baseline. What a held column"
-                    " adds has no line to follow: give the baseline the value of the row there, or, as a table or"
-                    f" mapping, without {name!r}. For other levels of a category see switches in explain"
-                )
-                raise InvalidArgument(msg, argument="baseline")
 
 
 def _check_gaps(x: Array, problem: Problem) -> None:

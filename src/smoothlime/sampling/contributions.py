@@ -12,7 +12,7 @@ import numpy as np
 from .._core.progress import Progress
 from .._core.types import Array, Flags, Indices
 from .._core.warn import warn
-from ..errors import JumpsUnseen, NoGradients
+from ..errors import JumpsUnseen, NoClosedForm, NoGradients
 from ..exact.lines import ELLIPSES, along_lines
 from ..models import Evaluation, Target, model_dtype, resolve_target
 from ..models.baselines import Baselines
@@ -22,6 +22,7 @@ from ..models.targets import implied_range, is_narrow, output_names
 from ..uncertainty.groups import Groups
 from ..uncertainty.jackknife import t_quantile
 from ..uncertainty.stopping import AUTOMATIC_FLOOR, FIRST_LOOK, Stopping, plan_looks
+from .exact_lines import MOST_LINES, lines_between
 from .exact_route import ExactRoute
 from .line_draws import GROUPS, UNIT, LineSampler, OfRow, error_of
 from .options import Options
@@ -54,25 +55,41 @@ class Found:
     groups: Groups | None = None
 
 
-def exact(route: ExactRoute, baselines: Baselines, target: Any, progress: Any) -> Found:
-    """By nodes on the lines from each baseline to each row."""
+def exact(route: ExactRoute, baselines: Baselines, target: Any, progress: Any, *, is_asked_for: bool) -> Found | None:
+    """By nodes on the lines from each baseline to each row.
+
+    None where it was not asked for, and would take very many lines or is not the model for what baselines hold.
+    """
     problem, resolved = route.problem, route.resolve(target)
     weights = np.ascontiguousarray(resolved.weights[:, 0])
     r, d = problem.x.shape
-    free, m = problem.factor.free, len(baselines.of(0))
+    free, held, m = problem.factor.free, baselines.held.columns, len(baselines.of(0))
     values, numbers = np.zeros((r, d)), {name: np.zeros(r) for name in ("start", "end", "radius")}
     evaluation = Evaluation(problem.model, automatic_batch_size(problem.rows.shape[1], model_dtype(problem.model)))
     at_base = _at_baselines(problem, baselines, resolved, evaluation)
     with Progress(progress, r * m) as watch:
-        for rows in _blocks(r, m * max(len(free), len(ELLIPSES))):
-            each = np.repeat(rows, m)
-            ends = problem.rows[np.ix_(each, free)].astype(np.float64)
-            starts = np.concatenate([baselines.starts(problem, int(row), free) for row in rows])
+        for rows in _blocks(r, m * max(len(free), len(ELLIPSES)) * (8 if len(held) else 1)):
+            try:
+                lines = lines_between(route, baselines, rows, most=None if is_asked_for else MOST_LINES)
+            except NoClosedForm:
+                if is_asked_for:
+                    raise
+                return None
+            if lines is None:
+                return None
+            ends = problem.rows[np.ix_(lines.rows, free)].astype(np.float64)
+            starts = np.concatenate([baselines.starts(problem, int(row), free) for row in rows])[lines.pairs]
             starts[np.isnan(ends)] = np.nan
-            found = along_lines(route.form, route.x[each], starts, ends, problem.factor, weights[each], watch.advance)
-            values[np.ix_(rows, free)] = found.parts.reshape(len(rows), m, -1).mean(axis=1)
+            own = weights[lines.rows]
+            found = along_lines(
+                route.form, lines.x, starts, ends, problem.factor, own, lambda _: None, lines.setting
+            )  # fmt: skip
+            values[np.ix_(rows, free)] = lines.of_rows(found.parts)
+            if len(held):
+                values[np.ix_(rows, held)] = lines.of_rows(found.held)
             for name, by_row in numbers.items():
-                by_row[rows] = getattr(found, name).reshape(len(rows), m).mean(axis=1)
+                by_row[rows] = lines.of_rows(lines.counted(name, getattr(found, name)))
+            watch.advance(len(rows) * m)
     none = np.zeros(r)
     return Found(
         values=values,
@@ -166,13 +183,16 @@ def _collected(drawn: list[OfRow], target: Target, prediction: Array, at_base: A
 
 
 def _at_baselines(problem: Problem, baselines: Baselines, target: Target, evaluation: Evaluation) -> Array:
-    """(r,) f(b), the mean over the baselines of each row; what is held has the values of the row."""
-    m, free = len(baselines.of(0)), problem.factor.free
+    """(r,) f(b), the mean over the baselines of each row; what is held alike has the values of the row."""
+    m, free, held = len(baselines.of(0)), problem.factor.free, baselines.held
     found = []
     for rows in _blocks(len(problem.x), m * problem.rows.shape[1]):
         points = np.repeat(problem.rows[rows], m, axis=0)
         starts = np.concatenate([baselines.starts(problem, int(row), free) for row in rows])
         points[:, free] = np.where(np.isnan(points[:, free]), np.nan, starts)
+        which = np.concatenate([baselines.of(int(row)) for row in rows])
+        differs = np.concatenate([held.differs(int(row), baselines.of(int(row))) for row in rows])
+        points[:, held.columns] = np.where(differs, held.codes[which], points[:, held.columns])
         place = _named(rows, m)
         values = evaluation.values(points.astype(model_dtype(problem.model), copy=False), place)
         found.append(np.einsum("rmk,rk->r", values.reshape(len(rows), m, -1), target.weights[rows, 0]) / m)

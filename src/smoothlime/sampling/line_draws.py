@@ -3,6 +3,9 @@
 From gradients a draw says δ ∘ ∇f(b + tδ + Lz); from predictions δ ∘ L⁻ᵀz·D with D half of f(· + Lz) − f(· − Lz), of
 which a regression on z, fitted to the other groups of draws, takes off what is known. Either has the contributions as
 its mean, whatever the number of draws. Half of the draws also look at both ends of the line, at ±z.
+
+A held column that differs has x's value with probability t. What it adds is the change of f at a draw when it is set
+the other way, one more evaluation for each such column.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._core.types import Array, Indices, Points
+from .._core.types import Array, Flags, Indices, Points
 from ..draws.keys import Key
 from ..models import Evaluation, Target, model_dtype
 from ..models.baselines import Baselines
@@ -33,7 +36,7 @@ PER_TERM = 8
 WIDEST = 128
 """Features up to which a regression is fitted: its matrices are kept for each group."""
 
-PLACES, STEPS, WHICH = 2_000, 2_001, 2_002
+PLACES, STEPS, WHICH, SET = 2_000, 2_001, 2_002, 2_003
 """Purposes of random numbers, away from those that designs number."""
 
 
@@ -94,7 +97,7 @@ class LineSampler:
             if is_enough:
                 break
         full = np.zeros((GROUPS, self.problem.x.shape[1]))
-        full[:, factor.free] = said
+        full[:, line.columns] = said
         per = done // GROUPS // 2
         return OfRow(full, line.end / per, line.start / per, done, is_enough)
 
@@ -106,8 +109,14 @@ class _Line:
         self.sampler, self.row, self.factor = sampler, row, factor
         self.starts, self.goal = starts, end
         key = Key(sampler.seed, None if sampler.is_shared else row)
-        self.places, self.steps, self.which = (key.generator(purpose) for purpose in (PLACES, STEPS, WHICH))
+        self.places, self.steps, self.which, self.set = map(key.generator, (PLACES, STEPS, WHICH, SET))
         f = len(factor.free)
+        held = sampler.baselines.held
+        at = sampler.baselines.of(row)
+        self.differs, self.codes = held.differs(row, at), held.codes[at]  # (m, h)
+        self.held = held.columns
+        self.columns = np.concatenate([factor.free, self.held])
+        self.of_held = np.zeros((GROUPS, len(self.held)))
         self.sums = np.zeros((GROUPS, f))
         self.end, self.start = np.zeros(GROUPS), np.zeros(GROUPS)
         self.kept: list[tuple[Array, Array, Array, Array, Indices]] = []
@@ -150,14 +159,20 @@ class _Line:
         middle = begins + t[:, None] * delta
         ends = slice(None, None, 2)
         turned = np.concatenate([steps[ends], -steps[ends]])
-        asked = [self.goal + turned, np.concatenate([begins[ends]] * 2) + turned]
+        is_start = self.differs[which] & (self.set.random((len(t), len(self.held))) >= t[:, None])  # as in the baseline
+        codes, starts = self.codes[which], np.concatenate([which[ends]] * 2)
+        at_start = self._points(self.starts[starts] + turned, self.codes[starts], self.differs[starts])
+        asked = [self._points(self.goal + turned), at_start]
         if self.sampler.has_gradients:
-            values, gradients = self._gradients(middle + steps)
+            values, gradients = self._gradients(self._points(middle + steps, codes, is_start))
             np.add.at(self.sums, groups, delta * gradients)
             at_ends = self._values(np.concatenate(asked))
+            self._switch(middle + steps, codes, is_start, which, values, groups)
         else:
-            seen = self._values(np.concatenate([middle + steps, middle - steps, *asked]))
+            there = (self._points(middle + side, codes, is_start) for side in (steps, -steps))
+            seen = self._values(np.concatenate([*there, *asked]))
             values, at_ends = seen[: 2 * len(t)], seen[2 * len(t) :]
+            self._switch(middle + steps, codes, is_start, which, values[: len(t)], groups)
             half = (values[: len(t)] - values[len(t) :]) / 2
             if self.fits:
                 self.kept.append((z, t, delta, half, groups))
@@ -170,10 +185,26 @@ class _Line:
         away = values - self.first
         self.moments += [len(away), away.sum(), (away**2).sum()]
 
-    def _points(self, free: Array) -> Points:
+    def _switch(
+        self, free: Array, codes: Array, is_start: Flags, which: Indices, values: Array, groups: Indices
+    ) -> None:
+        """Set each held column that differs the other way, and add up what that changes."""
+        for i in range(len(self.held)):
+            (differs,) = np.nonzero(self.differs[which, i])
+            if len(differs):
+                other = is_start[differs]
+                other[:, i] = ~other[:, i]
+                there = self._values(self._points(free[differs], codes[differs], other))
+                change = np.where(is_start[differs, i], there - values[differs], values[differs] - there)
+                np.add.at(self.of_held[:, i], groups[differs], change)
+
+    def _points(self, free: Array, codes: Array | None = None, is_start: Flags | None = None) -> Points:
+        """Points with these numbers in the features that move, and some held columns as in a baseline."""
         row = self.sampler.problem.rows[self.row]
         points = np.tile(row, (len(free), 1))
         points[:, self.factor.free] = free
+        if codes is not None and is_start is not None:
+            points[:, self.held] = np.where(is_start, codes, points[:, self.held])
         return points.astype(model_dtype(self.sampler.problem.model), copy=False)
 
     def _weights(self, n: int) -> Array:
@@ -182,20 +213,24 @@ class _Line:
     def _where(self, _: int) -> str:
         return f"a draw between row {self.row} and its baseline"
 
-    def _values(self, free: Array) -> Array:
-        values = self.sampler.evaluation.values(self._points(free), self._where)
+    def _values(self, points: Points) -> Array:
+        values = self.sampler.evaluation.values(points, self._where)
         return values @ self.sampler.target.weights[self.row, 0]
 
-    def _gradients(self, free: Array) -> tuple[Array, Array]:
-        points, weights = self._points(free), self._weights(len(free))
+    def _gradients(self, points: Points) -> tuple[Array, Array]:
+        weights = self._weights(len(points))
         weights = weights.astype(model_dtype(self.sampler.problem.model))
         values, gradients = self.sampler.evaluation.values_and_gradients(points, weights, self._where)
         return values @ self.sampler.target.weights[self.row, 0], gradients[:, self.factor.free].astype(np.float64)
 
     def pseudovalues(self) -> Array:
-        """(GROUPS, f) what each group says."""
+        """(GROUPS, f + h) what each group says of the features that move, and of the held columns."""
+        per = self.moments[0] / GROUPS / (1 if self.sampler.has_gradients else 2)
+        return np.concatenate([self._of_free(per), self.of_held / per], axis=1)
+
+    def _of_free(self, per: float) -> Array:
+        """(GROUPS, f) of the features that move."""
         if not self.fits:
-            per = self.moments[0] / GROUPS / (1 if self.sampler.has_gradients else 2)
             return self.sums / per
         z, t, delta, half, groups = (np.concatenate(each) for each in zip(*self.kept, strict=True))
         by_group = np.argsort(groups, kind="stable").reshape(GROUPS, -1)
@@ -209,7 +244,7 @@ class _Line:
         groups = Groups(said[None], np.full((1, GROUPS), n // GROUPS), np.zeros((1, f)), None)
         measured = groups.measure(said.mean(axis=0)[None], np.array([variance]), plain_factor(f), stopping.miss)
         spread = np.array([np.sqrt(variance)])
-        if not np.ptp(self.starts, axis=0).any() and np.array_equal(self.starts[0], self.goal):
+        if not (self.differs.any() or np.ptp(self.starts, axis=0).any()) and np.array_equal(self.starts[0], self.goal):
             return True  # nothing lies between
         return bool(stopping.is_reached(n, measured.size, measured.radius, spread)[0])
 

@@ -130,15 +130,15 @@ def check_switches(switches: Any) -> Any:
 
 def _checked_levels(name: Any, levels: list[Any]) -> list[Any]:
     """Levels that a column can have, as plain Python has them."""
-    plain = [each.item() if isinstance(each, np.generic) else each for each in levels]
-    wrong = [each for each in plain if not isinstance(each, str | int | float) or each in (np.inf, -np.inf)]
-    wrong += [each for each in plain if isinstance(each, int) and abs(each) >= LARGEST]
-    wrong += [each for each in plain if isinstance(each, float) and each != each]
-    if wrong or not plain:
+    cells = [each.item() if isinstance(each, np.generic) else each for each in levels]
+    wrong = [each for each in cells if not isinstance(each, str | int | float) or each in (np.inf, -np.inf)]
+    wrong += [each for each in cells if isinstance(each, int) and abs(each) >= LARGEST]
+    wrong += [each for each in cells if isinstance(each, float) and each != each]
+    if wrong or not cells:
         got = repr(wrong[0]) if wrong else "none"
         msg = f"switches must list levels of {name!r} as text, true and false, or finite numbers; got {got}"
         raise InvalidArgument(msg, argument="switches")
-    return list(dict.fromkeys(plain))
+    return list(dict.fromkeys(cells))
 
 
 def listed_groups(one_hot: Any, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
@@ -171,6 +171,12 @@ def as_label(level: Any) -> str:
     if isinstance(level, float) and level.is_integer() and abs(level) < 2**53:
         return str(int(level))
     return str(level)
+
+
+def plain(cell: Any) -> Any:
+    """A cell as plain Python has it; None for what is missing."""
+    cell = cell.item() if isinstance(cell, np.generic) else cell
+    return None if cell is None or (isinstance(cell, float) and cell != cell) else cell
 
 
 def cells_of(numbers: Array) -> Cells:
