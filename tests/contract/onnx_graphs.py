@@ -7,7 +7,7 @@ RNG = np.random.default_rng(5)
 W1, B1, W2, B2 = RNG.normal(size=(4, 6)), RNG.normal(size=6), RNG.normal(size=(6, 3)), RNG.normal(size=3)
 OPSETS = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
 TYPES = {"float": TensorProto.FLOAT, "double": TensorProto.DOUBLE, "float16": TensorProto.FLOAT16,
-         "int64": TensorProto.INT64, "string": TensorProto.STRING}  # fmt: skip
+         "int64": TensorProto.INT64, "uint8": TensorProto.UINT8, "string": TensorProto.STRING}  # fmt: skip
 
 
 def whole(nodes, inputs, outputs, constants=None):

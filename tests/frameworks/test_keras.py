@@ -1,5 +1,7 @@
 """Keras models, once for each library that Keras runs on: `make test-frameworks` names it in KERAS_BACKEND."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -155,6 +157,63 @@ def test_numbers_are_those_that_the_model_computes_with():
     assert sl.as_model(sequential()).epsilon == 2**-23
 
 
+class Several(keras.Model):
+    """Of code of its own, with its outputs in a dictionary."""
+
+    def __init__(self):
+        super().__init__()
+        self.dense = layers.Dense(1)
+
+    def call(self, points):
+        return {"price": self.dense(points)}
+
+
+def after_a_call(kind):
+    """A model that has seen points, and so has weights."""
+
+    def made():
+        model = kind()
+        model(np.zeros((2, 4), dtype=np.float32))
+        return model
+
+    return made
+
+
+class Brief(keras.Model):
+    """Whose call takes points alone; its dropout is off, as ever outside training."""
+
+    def __init__(self):
+        super().__init__()
+        self.drop, self.dense = layers.Dropout(0.5), layers.Dense(1)
+
+    def call(self, points):
+        return self.dense(self.drop(points))
+
+
+def test_a_model_whose_call_takes_points_alone():
+    model = after_a_call(Brief)()
+    e = sl.explain(model, POINTS[:2], n_samples=64)
+    assert e.method == ("smoothgrad" if HAS_GRADIENTS else "clime")
+    slopes = np.asarray(keras.ops.convert_to_numpy(model.dense.kernel.value))[:, 0]
+    np.testing.assert_allclose(e.values, np.tile(slopes, (2, 1)), atol=1e-3)
+
+
+def test_a_part_of_several_outputs_by_a_function():
+    model = after_a_call(Several)()
+    e = sl.explain(lambda a: model(a)["price"], POINTS[:2], n_samples=64)
+    slopes = np.asarray(keras.ops.convert_to_numpy(model.dense.kernel.value))[:, 0]
+    np.testing.assert_allclose(e.values, np.tile(slopes, (2, 1)), atol=1e-3)
+
+
+@pytest.mark.parametrize("settings", [{}, {"training": False}, {"mask": None}])
+def test_a_partial_is_its_model(settings):
+    model = sequential()
+    call = sl.as_model(functools.partial(model, **settings))
+    np.testing.assert_allclose(call.values(POINTS), ask(model, POINTS), rtol=1e-4, atol=1e-6)
+    if HAS_GRADIENTS and "mask" not in settings:
+        assert hasattr(call, "values_and_gradients")
+
+
 @pytest.mark.parametrize(
     ("model", "said"),
     [
@@ -174,6 +233,14 @@ def test_numbers_are_those_that_the_model_computes_with():
                 [keras.Input((4,), dtype="int32"), layers.Embedding(9, 3), layers.Flatten(), layers.Dense(1)]
             ),
             r"takes whole numbers or text \(int32\), which have no slopes",
+        ),
+        (
+            lambda: keras.Model(inputs := keras.Input((4,)), {"price": layers.Dense(1)(inputs)}),
+            r"outputs in a dictionary; .*keras\.Model\(model\.inputs, model\.output\['price'\]\)",
+        ),
+        (
+            after_a_call(Several),
+            r"returned a dict.*Give a function that returns the part .*points\)\['price'\]|a\)\['price'\]",
         ),
         (
             lambda: keras.Sequential([keras.Input((4,)), layers.Reshape((2, 2))]),

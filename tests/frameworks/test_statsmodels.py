@@ -195,6 +195,16 @@ class TestRefused:
         with pytest.raises(WrongType, match=r"lambda a: results\.predict\(a\)\.predicted_values"):
             sl.explain(results, TABLE[["a", "b"]][:2])
 
+    def test_counts_with_more_columns_for_their_zeros(self):
+        counts = TABLE.y.abs().round()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            results = sm.ZeroInflatedPoisson(counts, ONES, exog_infl=np.ones((len(ONES), 1))).fit(disp=0)
+        with pytest.raises(ModelError, match=r"lambda a: results\.predict\(a, exog_infl=np\.ones\(\(len\(a\), 1\)\)\)"):
+            sl.explain(results, POINTS)
+        e = sl.explain(lambda a: results.predict(a, exog_infl=np.ones((len(a), 1))), POINTS, fixed=(0,), n_samples=64)
+        assert np.isfinite(e.values[:, 1:]).all()
+
     def test_margins_of_what_has_none(self):
         with pytest.raises(InvalidArgument, match=r"a OLS has not; leave output out"):
             sl.explain(fitted(sm.OLS, "y")(), POINTS, output="margin")

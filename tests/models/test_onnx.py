@@ -166,6 +166,12 @@ class TestRefused:
         with pytest.raises(WrongType, match=r"takes nothing that could move \(x: int64 \(n, 4\)\)"):
             sl.as_model(model)
 
+    def test_pixels_are_rounded_in_a_function(self):
+        nodes = [("Cast", ["x"], ["y"], {"to": 1})]
+        model = graphs.whole(nodes, [("x", "uint8", [None, 4])], [("y", "float", [None, 4])])
+        with pytest.raises(WrongType, match=r"lambda a: session\.run\(None, \{'x': np\.clip\(np\.rint\(a\), 0, 255\)"):
+            sl.as_model(model)
+
     def test_flat_rows_where_sizes_are_open(self):
         nodes = [("Flatten", ["x"], ["y"], {})]
         model = graphs.whole(nodes, [("x", "float", [None, 1, None, None])], [("y", "float", [None, None])])

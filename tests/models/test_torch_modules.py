@@ -1,7 +1,9 @@
 """Modules of torch's own layers, and others with code of their own: explained as they are, and left as they were."""
 
+import pickle
 import threading
 import types
+from functools import partial
 
 import numpy as np
 import pytest
@@ -111,6 +113,57 @@ def test_are_explained_as_they_are(name, rows):
         points = torch.as_tensor(e.perturbations(row), dtype=torch.float32).requires_grad_(True)
         (gradient,) = torch.autograd.grad(module(points)[:, 1].sum(), points)
         np.testing.assert_allclose(e.values[row], gradient.mean(dim=0), rtol=1e-4, atol=1e-6)
+
+
+class Scaled(nn.Module):
+    """Takes a number and a tensor besides; its dropout must be off."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Sequential(nn.Linear(6, 2), nn.Dropout(0.5))
+
+    def forward(self, a, factor=1.0, shift=None):
+        return factor * self.inner(a) + (0 if shift is None else shift)
+
+
+@pytest.mark.parametrize(
+    ("call", "factor"),
+    [
+        (lambda net: net.forward, 1.0),
+        (lambda net: net.__call__, 1.0),
+        (lambda net: partial(net), 1.0),
+        (lambda net: partial(net, factor=3.0, shift=torch.ones(2)), 3.0),
+        (lambda net: partial(partial(net.forward, factor=2.0), factor=-2.0), -2.0),
+    ],
+    ids=["forward", "call", "partial", "partial with arguments", "partial of partial"],
+)
+def test_calls_of_a_module_have_its_gradients(call, factor):
+    """The slope of a linear layer is its weight."""
+    net = Scaled().eval()
+    e = sl.explain(call(net), X, sigma=0.3, target=1)
+    assert e.method == "smoothgrad"
+    np.testing.assert_allclose(e.values, np.tile(factor * net.inner[0].weight[1].detach(), (2, 1)), rtol=1e-4)
+    again = pickle.loads(pickle.dumps(sl.as_model(call(net))))
+    np.testing.assert_array_equal(again.values(X), sl.as_model(call(net)).values(X))
+
+
+def test_calls_of_a_module_are_held_to_what_modules_are():
+    with pytest.raises(sl.errors.ModelError, match=r"a Dropout \(at 'module\.inner\.1'\) in training mode"):
+        sl.explain(partial(Scaled(), factor=2.0), X, target=1)
+    lines = torch.tensor([[1.0], [5.0]])
+    net = Scaled().eval()
+    e = sl.explain(sl.as_model(partial(net, shift=1.0), held={"factor": lines}), X, sigma=0.3, target=0)
+    np.testing.assert_allclose(e.values, lines @ net.inner[0].weight[:1].detach(), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [lambda a: nn.Linear(6, 1)(a), torch.func.vmap(lambda row: row.sum())],
+    ids=["function", "vmap"],
+)
+def test_functions_of_tensors_are_told_of_the_module(model):
+    with pytest.raises(sl.errors.ModelError, match="give the torch module itself, which brings its gradients"):
+        sl.explain(model, X)
 
 
 def test_tied_weights_can_be_compiled():

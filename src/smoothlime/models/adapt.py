@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -95,16 +96,12 @@ def as_model(
         if kind not in ("function", "class"):
             msg = f"takes is for functions; a {name} is asked in its own way"
             raise InvalidArgument(msg)
-    if kind in ("module", "program"):
+    if kind in ("module", "program", "call"):
         from .torch import from_torch
 
-        if kind == "program":
-            from .torch_programs import as_module
-
-            obj = as_module(obj)
         return from_torch(
-            obj, output=output, feature_names=names, outputs=called, device=device, compiled=compile, autocast=autocast,
-            output_key=output_key, held=held,
+            _as_module(obj, kind), output=output, feature_names=names, outputs=called, device=device,
+            compiled=compile, autocast=autocast, output_key=output_key, held=held,
         )  # fmt: skip
     if kind == "class":
         msg = f"model is the class {obj.__name__}; give an instance of it, fitted or trained"
@@ -151,6 +148,19 @@ def as_model(
     raise unknown(obj)
 
 
+def _as_module(obj: Any, kind: str) -> Any:
+    """A module of torch, of what is one or is known to call one."""
+    if kind == "program":
+        from . import torch_programs
+
+        return torch_programs.as_module(obj)
+    if kind == "call":
+        from . import torch_calls
+
+        return torch_calls.as_module(obj)
+    return obj
+
+
 def _only_for(argument: str, given: Any, what: str, name: str) -> None:
     if given is not None:
         msg = f"{argument} is for {what}; a {name} is asked in its own way"
@@ -189,7 +199,7 @@ def as_asked(obj: Any, output: str | None) -> Model:
 
 
 def _kind(obj: Any) -> str:
-    """What an object is: "framework", "module", "program" (of torch), "class", "model", "estimator", "function", ""."""
+    """What an object is: "class", "framework", "module", "call" or "program" of torch, "model", "function", ..."""
     if isinstance(obj, type):
         return "class"
     if is_of_folds(obj):  # it says to have any attribute that it is asked for
@@ -198,6 +208,8 @@ def _kind(obj: Any) -> str:
         return "framework"
     if is_torch_module(obj):
         return "module"
+    if _is_torch_call(obj):
+        return "call"
     if _is_of(obj, TORCH_PROGRAM):
         return "program"
     if is_model(obj):
@@ -238,6 +250,15 @@ def is_onnx(obj: Any) -> bool:
 def is_torch_module(obj: Any) -> bool:
     """Whether `obj` is an `nn.Module`, without importing torch to ask."""
     return _is_of(obj, TORCH_MODULE)
+
+
+def _is_torch_call(obj: Any) -> bool:
+    """Whether it is the `forward` of a module, or a partial of that or of a module, with arguments set by name."""
+    called = obj.func if isinstance(obj, partial) and not obj.args else obj
+    owner: Any = getattr(called, "__self__", None)
+    if is_torch_module(owner) and called in (owner.forward, owner.__call__):
+        return not framework_of(owner)
+    return called is not obj and is_torch_module(called) and not framework_of(called)
 
 
 def _is_of(obj: Any, kind: str) -> bool:

@@ -78,6 +78,15 @@ class EstimatorModel:
     switch: Mapping[str, Any] | None = field(default=None, hash=False)
     """What makes `predict` return raw scores or probabilities, where the library has that instead of a method"""
     given_outputs: tuple[str, ...] = ()
+    hint: str = ""
+    """What may help where it raises an error"""
+
+    def for_rows_of_a_table(self) -> EstimatorModel:
+        """The same; where it may want data frames and is given arrays, an error says how it would get them."""
+        if self.wants_table or attribute(self.estimator, "n_features_in_") is not None:
+            return self
+        how = f"as_model(model.{self.ask}, takes='table') gives it data frames"
+        return dataclasses.replace(self, hint=f" (the model was given an array (n, d); {how})")
 
     @property
     def outputs(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import numpy as np
 from .._core.types import Array, Indices, Points
 from .._core.warn import warn
 from ..errors import ModelError, NotDeterministic, SmallerBatches, SmoothlimeError
+from .hints import hint_about
 from .protocol import FEWEST, GradientBatch, Model, changed_width, is_out_of_memory, model_epsilon, wrong_shape
 
 Where = Callable[[int], str]
@@ -26,7 +27,12 @@ SQUARED = 1e-150, 1e150
 """Sizes of outputs whose squares neither vanish nor overflow: errors are sums of squares."""
 
 SAME_ANSWER, FEW_DIGITS = 0.01, 16.0
-"""Two answers are the same up to this share of the largest output, or this multiple of the number type's spacing."""
+"""Answers in other company are the same up to this share of the largest output, or this multiple of the number type's
+spacing."""
+
+ORDER_OF_SUMS = 2.0**-40
+"""Share of the largest output by which two answers may differ that a library adds up in no fixed order, in float64: so
+do forests of scikit-learn on several threads."""
 
 
 def automatic_batch_size(d: int, dtype: np.dtype[Any], model: Model | None = None) -> int:
@@ -139,10 +145,11 @@ class Evaluation:
                 " outputs. Let it work on a copy: x = x.clone()"
             )
             raise ModelError(msg)
-        if np.array_equal(again, values):
+        differ = np.abs(again - values) > ORDER_OF_SUMS * np.abs(values).max(axis=0)
+        if not differ.any():
             return
-        row = int(np.argmax((again != values).any(axis=1)))
-        output = int(np.argmax(again[row] != values[row]))
+        row = int(np.argmax(differ.any(axis=1)))
+        output = int(np.argmax(differ[row]))
         named = f", output {output}" if values.shape[1] > 1 else ""
         first, second = float(values[row, output]), float(again[row, output])  # with all their digits
         msg = (
@@ -206,11 +213,7 @@ class Evaluation:
                 raise
             except (Exception, SystemExit) as err:  # a model has no say in how a program ends
                 if not is_out_of_memory(err):
-                    hint = getattr(self.model, "hint", "")
-                    if not hint and isinstance(err, IndexError):
-                        hint = " (a model is given many points at once, as an array (n, d))"
-                    if isinstance(err, TypeError) and "required positional argument" in str(err):
-                        hint = " (inputs beside the first are held: as_model(model, held={name: a line for each row}))"
+                    hint = hint_about(err, getattr(self.model, "hint", ""))
                     msg = f"the model raised {type(err).__name__} on {_points(part.stop - start)}: {err}{hint}"
                     raise ModelError(msg) from err
                 self._halve(err)

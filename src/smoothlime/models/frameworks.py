@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from .protocol import Model
@@ -25,9 +26,24 @@ def framework_of(obj: Any) -> str:
             return LIBRARIES[place]
         if (place[0] in ("jax", "jaxlib") or place in COMPILED) and callable(obj):
             return "jax"
+    within = _within(obj)
+    library = "" if within is None else framework_of(within)
+    if library != "keras":
+        return "jax" if library else ""
+    if _is_inference(obj):
+        return "keras"
+    return "jax" if sys.modules["keras"].backend.backend() == "jax" else ""
+
+
+def _within(obj: Any) -> Any:
+    """What a method or a partial calls."""
     is_partial = type(obj).__name__.lower() == "partial"
-    within = getattr(obj, "func" if is_partial else "__func__", None)
-    return "jax" if within is not None and framework_of(within) else ""
+    return getattr(obj, "func" if is_partial else "__func__", None)
+
+
+def _is_inference(obj: Any) -> bool:
+    """Whether a partial says nothing but that a Keras model is not trained, as it is called anyway."""
+    return not getattr(obj, "args", ()) and getattr(obj, "keywords", None) in ({}, {"training": False})
 
 
 def from_framework(
@@ -38,7 +54,7 @@ def from_framework(
     if library == "keras":
         from .keras import from_keras
 
-        return from_keras(obj, output=output, feature_names=feature_names, outputs=outputs)
+        return from_keras(_within(obj) or obj, output=output, feature_names=feature_names, outputs=outputs)
     if library == "equinox":
         from .jax_modules import from_equinox
 

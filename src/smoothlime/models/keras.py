@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -13,7 +14,9 @@ from scipy import special
 from .._core.optional import require
 from .._core.types import Points
 from ..errors import ModelError
+from .fitted import attribute
 from .jax import JaxModel, ready, wants_probability
+from .parts import listed
 from .protocol import Model, as_columns
 from .torch import TorchModel
 
@@ -67,7 +70,7 @@ class Inference:
 
     def __call__(self, points: Any) -> Any:
         """Outputs, without what layers do in training alone."""
-        return self.model(points, training=False)
+        return _one(self.model, self.model(points, training=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,8 @@ class Stateless:
         """Outputs with the variables given; what layers would write into theirs is lost."""
         model = self.model()
         assert model is not None, "its adapter holds it"
-        return model.stateless_call(*state, points, training=False)[0]
+        how = {"training": False} if "training" in inspect.signature(model.call).parameters else {}
+        return model.stateless_call(*state, points, **how)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,7 @@ class KerasValues:
 
     def values(self, points: Points) -> Any:
         """Outputs at each point, (n, k)."""
-        out = as_columns(self.model.predict_on_batch(points), len(points))
+        out = as_columns(_one(self.model, self.model.predict_on_batch(points)), len(points))
         if not self.known.is_probability:
             return out
         return special.expit(out) if out.shape[1] == 1 else special.softmax(out, axis=1)
@@ -181,12 +185,31 @@ def _check(model: Any) -> None:
             " on: keras.Model(embedded, model.outputs[0])"
         )
         raise ModelError(msg)
+    named = attribute(model, "output")  # of a model that was never called there is none
+    if isinstance(named, dict):
+        msg = (
+            f"the {name} has its outputs in a dictionary; give the part to explain:"
+            f" keras.Model(model.inputs, model.output[{next(iter(named))!r}])"
+        )
+        raise ModelError(msg)
     if isinstance(outputs, list | tuple) and len(outputs) > 1:
         msg = (
             f"the {name} has {len(outputs)} outputs; give the part to explain:"
             " keras.Model(model.inputs, model.outputs[0])"
         )
         raise ModelError(msg)
+
+
+def _one(model: Any, out: Any) -> Any:
+    """An output that is one; an error where a model with code of its own returns several."""
+    if isinstance(out, dict | list | tuple) and out:
+        key = next(iter(out)) if isinstance(out, dict) else 0
+        msg = (
+            f"the {type(model).__name__} returned {listed(out)}. Give a function that returns the part to explain:"
+            f" lambda a: model(a)[{key!r}]"
+        )
+        raise ModelError(msg)
+    return out
 
 
 def _last_layer(model: Any) -> Any:

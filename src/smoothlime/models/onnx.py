@@ -200,10 +200,19 @@ def _inputs(session: Any) -> tuple[Input, ...]:
     if all(each.kind not in FLOATS for each in inputs):
         msg = (
             f"the ONNX model takes nothing that could move ({listed}), and whole numbers or text have no slopes."
-            " Explain it from where its embeddings are, as a model of those"
+            f" Explain it from where its embeddings are, as a model of those{_rounding(inputs[0])}"
         )
         raise WrongType(msg)
     return inputs
+
+
+def _rounding(one: Input) -> str:
+    """How numbers that are rounded within a model, as those of pixels, could be explained; of tokens they are none."""
+    if one.kind not in ("uint8", "int8"):
+        return ""
+    least = -128 if one.kind == "int8" else 0
+    how = f"np.clip(np.rint(a), {least}, {least + 255}).astype({one.kind!r})"
+    return f"; or, where these are pixels, as a function: lambda a: session.run(None, {{{one.name!r}: {how}}})[0]"
 
 
 def _shaped(points: Any, one: Input) -> Any:

@@ -34,7 +34,7 @@ def part_of(out: Any, key: str | int | None) -> Any:
         name = key if isinstance(key, str) or (isinstance(out, Mapping) and key in out) else names[key]
         return out[name] if isinstance(out, Mapping) else getattr(out, str(name))
     except (LookupError, AttributeError, TypeError):
-        msg = f"the model returned no part {key!r}, but {_listed(out)}"
+        msg = f"the model returned no part {key!r}, but {listed(out)}"
         raise ModelError(msg) from None
 
 
@@ -44,7 +44,7 @@ def several(out: Any) -> str:
     if not len(names if names is not None else out if _is_sequence(out) else ()):
         return ""
     usual = 0 if names is None else "logits" if "logits" in names else names[0]
-    return f"{_listed(out)}. Say which part is explained: as_model(model, output_key={usual!r})"
+    return f"{listed(out)}. Say which part is explained: as_model(model, output_key={usual!r})"
 
 
 def _names(out: Any) -> Sequence[Any] | None:
@@ -60,7 +60,7 @@ def _is_sequence(out: Any) -> bool:
     return isinstance(out, tuple | list)
 
 
-def _listed(out: Any) -> str:
+def listed(out: Any) -> str:
     """What came, with the keys of its parts."""
     names = _names(out)
     kind = type(out).__name__

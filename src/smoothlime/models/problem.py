@@ -164,7 +164,7 @@ def build_problem(
     table, x = _read(X)
     d = x.shape[1]
     adapted = as_asked(model, output)
-    if table is not None and isinstance(adapted, FunctionModel) and adapted is not model:
+    if table is not None and isinstance(adapted, FunctionModel | EstimatorModel) and adapted is not model:
         adapted = adapted.for_rows_of_a_table()
     sigma = spread_over(sigma, shape)
     background = _of_shape(background, shape)

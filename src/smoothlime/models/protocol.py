@@ -10,6 +10,7 @@ import numpy as np
 from .._core.types import Points
 from .._core.validate import is_masked, what_instead_of_numbers
 from ..errors import ModelError
+from .hints import OF_ROWS
 
 FEWEST = 32
 """Points per model call, however large they are, of a model that says nothing else."""
@@ -107,8 +108,15 @@ def model_epsilon(model: Model) -> Any:
 
 
 def wrong_shape(n: int, shape: tuple[int, ...]) -> str:
-    """Message about outputs of a wrong shape for n points."""
-    return f"the model must return one row of outputs per point, (n,) or (n, k); n = {n}, got {shape}"
+    """Message about outputs of a wrong shape for n points, and what may be done about it."""
+    way = ""
+    if len(shape) == 2 and shape[1] == n:
+        way = ". These are outputs by points: return the transpose"
+    elif len(shape) > 2 and shape[0] == n:
+        way = ". Return the part of each point's outputs that is explained, as a[:, 0] is, or a mean over further axes"
+    elif len(shape) < 2 and n > 1:
+        way = f" ({OF_ROWS})"
+    return f"the model must return one row of outputs per point, (n,) or (n, k); n = {n}, got {shape}{way}"
 
 
 def changed_width(before: int, now: int) -> str:

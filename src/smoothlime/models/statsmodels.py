@@ -36,6 +36,14 @@ class StatsmodelsModel:
     is_pure: ClassVar[bool] = True
 
     @property
+    def hint(self) -> str:
+        """What may help where it raises an error: counts with too many zeros have two tables of columns."""
+        if not type(self.results.model).__name__.startswith("ZeroInflated"):
+            return ""
+        how = "lambda a: results.predict(a, exog_infl=np.ones((len(a), 1)))"
+        return f" (columns beside the first, exog_infl, are held in a function of points: {how})"
+
+    @property
     def wants_table(self) -> bool:
         """Whether a formula reads the columns by their names."""
         return has_formula(self.results)

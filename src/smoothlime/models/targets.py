@@ -79,7 +79,8 @@ def output_names(declared: tuple[str, ...], k: int) -> tuple[str, ...]:
     if len(declared) == k:
         return declared
     if declared:
-        msg = f"the model names {len(declared)} outputs {declared} but returned {k}"
+        way = ". If that is a raw score, as of an objective of one's own, give output='margin'" if k == 1 else ""
+        msg = f"the model names {len(declared)} outputs {declared} but returned {k}{way}"
         raise InvalidArgument(msg)
     return ("output",) if k == 1 else tuple(str(j) for j in range(k))
 
@@ -221,7 +222,8 @@ def _position(target: Any, names: tuple[str, ...]) -> int:
         if isinstance(names, Score):
             return names.position(target)
         if target not in names:
-            msg = f"target {target!r} is not an output; the outputs are {_listed(names)}"
+            naming = "; name them by as_model(model, outputs=[...])" if all(name.isdecimal() for name in names) else ""
+            msg = f"target {target!r} is not an output; the outputs are {_listed(names)}{naming}"
             raise InvalidArgument(msg, argument="target")
         return names.index(target)
     if isinstance(target, bool | np.bool_):

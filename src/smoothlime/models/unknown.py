@@ -51,8 +51,7 @@ def unknown(obj: Any) -> WrongType:
 
 
 def _of_file(obj: Any) -> str:
-    path = os.fspath(obj)
-    text = path.decode(errors="replace") if isinstance(path, bytes) else str(path)
+    text = os.fsdecode(obj)
     if text.startswith(("http://", "https://")):
         return f" {text!r}: for a model behind an address, give sl.remote(url, protocol=...)"
     ending = os.path.splitext(text)[1].lower()
@@ -95,7 +94,11 @@ def is_of_folds(obj: Any) -> bool:
 
 RECIPES: list[tuple[Callable[[Any], bool], Callable[[Any], str]]] = [
     (lambda obj: obj is None, lambda obj: ": did a function that trains or loads it forget to return it?"),
-    (lambda obj: isinstance(obj, str | bytes | os.PathLike), _of_file),
+    (
+        lambda obj: isinstance(obj, bytes | bytearray | memoryview),
+        lambda obj: ": load them with the library that wrote them; of ONNX, give onnxruntime.InferenceSession(model)",
+    ),
+    (lambda obj: isinstance(obj, str | os.PathLike), _of_file),
     (lambda obj: isinstance(obj, Mapping), _of_mapping),
     (lambda obj: isinstance(obj, list | tuple), _of_several),
     (
