@@ -522,7 +522,9 @@ def test_plot_gives_slopes_per_scale_so_that_units_do_not_matter():
 def test_plot_says_where_fidelity_is_not_seen():
     axes = sl.sigma_path(SINE, X, SIGMAS, method="differences").plot()
     assert axes.shape == (2,)
-    assert [text.get_text() for text in axes[1].texts] == ["differences does not see fidelity; method='clime' does"]
+    assert [text.get_text() for text in axes[1].texts] == [
+        "Fidelity is not available with differences. Use method='clime'"
+    ]
     assert not axes[1].get_lines()
 
 

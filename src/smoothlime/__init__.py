@@ -7,7 +7,7 @@
 array([[ 2., -1.]])
 """
 
-from . import errors, testing
+from . import errors, plots, testing
 from ._core.version import __version__
 from .contributions import Contributions, contributions
 from .curve import Curve, curve
@@ -67,6 +67,7 @@ __all__ = [
     "gradient_bound",
     "load",
     "plan",
+    "plots",
     "remote",
     "robustness",
     "sigma_path",

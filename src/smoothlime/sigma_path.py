@@ -156,9 +156,9 @@ class SigmaPath:
         Shows the `features` asked for, else `most` of them: those that are the largest share of the standardised slopes
         at any σ. `ax` takes two Axes to draw in, as `plt.subplots(2, sharex=True)` makes them.
         """
-        from .plots.path import curves
+        from .plots.path import path
 
-        return curves(self, features, most=most, confidence=confidence, ax=ax)
+        return path(self, features, most=most, confidence=confidence, ax=ax)
 
 
 @survives_fork

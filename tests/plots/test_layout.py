@@ -37,7 +37,7 @@ def beyond(axes):
 def test_bars_show_all_their_text_beside_names_of_any_length(n, length, letter):
     axes = explain(n, length, letter, output=letter * length).plot()
     assert beyond(axes) == set()
-    assert "".join(axes.get_xlabel().split()).endswith("draws" if n == 1 else "smallerslopesnotshown")
+    assert "".join(axes.get_xlabel().split()).endswith("95%intervals" if n == 1 else "smallerslopesnotshown")
     assert axes.get_window_extent().width > 4.3 * axes.figure.dpi
 
 

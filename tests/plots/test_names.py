@@ -91,7 +91,7 @@ def test_ordinary_names_stay_and_blank_ones_are_quoted(name, text):
 
 def test_blank_names_have_a_label_everywhere():
     e = explain(["", "b"], "")
-    assert [each.get_text() for each in e.plot().get_yticklabels()] == ["''", "b"]
+    assert [each.get_text() for each in e.plot().get_yticklabels()] == ["b = 0", "'' = 0"]
     assert e.plot().get_title("left").startswith("'': f(x)")
     assert "\n  ''       " in str(e)
     assert "<td style='text-align:left'>&#x27;&#x27;</td>" in e._repr_html_()
@@ -101,7 +101,7 @@ def test_blank_names_have_a_label_everywhere():
 def test_names_with_a_long_beginning_in_common_stay_apart():
     names = [f"average_transaction_amount_last_12_months_{j}" for j in range(8)]
     labels = [each.get_text() for each in explain(names).plot().get_yticklabels()]
-    assert labels[-1] == "average_transact…ast_12_months_7"
+    assert labels[0] == "average_transactio…_last_12_months_7 = 0"
     assert len(set(labels)) == 8
     assert len({text.get_text() for text in path(names).plot(most=8)[0].texts} - {""}) == 8
 
@@ -126,4 +126,4 @@ def test_a_dollar_sign_where_a_name_is_cut_leaves_no_backslash():
     for before in range(12, 22):
         (label,) = explain(["a" * before + "$" + "b" * 40]).plot().get_yticklabels()
         assert label.get_text().replace(r"\$", "").count("\\") == 0
-        assert len(label.get_text().replace(r"\$", "$")) == 32
+        assert len(label.get_text().replace(r"\$", "$")) == 40

@@ -98,10 +98,10 @@ def test_one_slope_that_is_not_shown_is_no_plural(n, told):
 
 def test_pictures_speak_of_errors_where_there_are_any_and_say_when_draws_are_few():
     exact, path = sl.explain(STAIRS, [0.0, 0.0]), sl.sigma_path(STAIRS, [0.0, 0.0], [0.1, 1.0])
-    assert exact.plot().get_xlabel() == "slope × neighbourhood standard deviation\nexact, no sampling"
+    assert exact.plot().get_xlabel().endswith("standard deviation\nexact, no sampling")
     assert path.plot()[1].get_xlabel().endswith("exact, no sampling")
-    for n, told in ((64, "95% intervals (indicative)\n"), (512, "95% intervals\n")):
-        assert told in explain(["a", "b"], n_samples=n).plot().get_xlabel()
+    for n, told in ((64, "95% intervals (indicative)"), (512, "95% intervals")):
+        assert explain(["a", "b"], n_samples=n).plot().get_xlabel().endswith(told)
     for n, told in ((64, "95% bands (indicative)"), (512, "95% bands")):
         drawn = sl.sigma_path(lambda a: np.sin(a[:, 0]), [0.1], [0.1, 1.0], n_samples=n)
         assert drawn.plot()[1].get_xlabel().endswith(told)

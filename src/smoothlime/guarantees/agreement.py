@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from ..sampling.diagnostics import BEYOND_DOUBT, Comparison, compare_row, holm
 from ..sampling.options import Options
 from ..sampling.plan import resolve
 from ..sampling.route import prepare
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,6 +63,12 @@ class Agreement:
             f"agree within {_percent(float(self.within[sure].max()))} around {sure.sum()} of {len(sure)} rows;"
             f" not enough samples to tell around the others, where they may differ by {widest}"
         )
+
+    def plot(self, *, ax: Axes | None = None, most: int = 25) -> Axes:
+        """The difference at each row, and what is ruled out, beside the margin."""
+        from ..plots.agreement import agreement
+
+        return agreement(self, ax=ax, most=most)
 
     def __len__(self) -> int:
         """Count of rows."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from ..sampling.options import Options
 from ..sampling.plan import Plan
 from ..sampling.route import prepare, resolve, run
 from ..uncertainty.stopping import AUTOMATIC_FLOOR
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 FIRST, GROWTH = 1_024, 4
 """Draws at the first look, and how many times as many at each further one."""
@@ -74,6 +77,12 @@ class Comparison:
     def to_frame(self, *, library: str | None = None) -> Any:
         """Data frame with a line per row and feature, as `Explanation.to_frame` of the difference."""
         return self.explanation.to_frame(library=library)
+
+    def plot(self, row: int | None = None, *, ax: Axes | None = None, confidence: float = 0.95, most: int = 12) -> Axes:
+        """Old slopes and new ones of a row beside the margin; without `row`, of several rows how far each has moved."""
+        from ..plots.comparison import comparison
+
+        return comparison(self, row, ax=ax, confidence=confidence, most=most)
 
     def __len__(self) -> int:
         """Count of rows."""

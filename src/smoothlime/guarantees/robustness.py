@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from ..sampling.route import prepare
 from ..space.neighbourhood import Neighbourhood
 from .declared import check_has_gradients, check_outputs, check_slopes, is_certifiable
 from .lipschitz import certify
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 MORE_DRAWS = 16
 """Draws behind the population part, as a multiple of those behind the measure."""
@@ -53,6 +56,12 @@ class Robustness:
     spread: float
     assumes: str = ""
     """What the certificate assumes of the model"""
+
+    def plot(self, *, ax: Axes | None = None) -> Axes:
+        """Distances of all rows, their mean with its interval, and what the certificate allows."""
+        from ..plots.robustness import robustness
+
+        return robustness(self, ax=ax)
 
     def __str__(self) -> str:
         """The measure in a sentence."""

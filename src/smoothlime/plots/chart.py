@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .names import count, percent, shown, told_apart
+from .names import count, percent, shortened, shown, told_apart
 from .numbers import number
-from .switch_bars import largest
-from .switched import called
+from .switched import called, largest
 from .text import how_it_went, missing_features, row_lines
 
 if TYPE_CHECKING:
@@ -19,6 +18,9 @@ if TYPE_CHECKING:
 
 LONGEST, LEAST = 40, 16
 """Characters of a label, and those of them that a name has in any case; its value stands behind it."""
+
+LONGEST_OUTPUT = 32
+"""Characters of an output's name in a title"""
 
 LONGEST_STEP = 24
 """Longer words about a step are for tables."""
@@ -43,6 +45,8 @@ class Bar:
     """The whole name, where the label is shortened"""
     is_hollow: bool = False
     """Of another kind than the others, such as a switch"""
+    short: str = ""
+    """The label without words about the step, for narrow pictures"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,7 @@ def of_row(e: Explanation, row: int = 0, *, confidence: float = 0.95, most: int 
     one, several = e[row], len(e) > 1
     bars = (*_slopes(one, confidence, most), *_switches(one, confidence, most))
     where = f", row {row % len(e)} of {len(e):,}" if several else ""
-    title = f"{shown(one.row_outputs[0])}{where}: {', '.join(how_it_went(one, 0))}"
+    title = f"{shortened(shown(one.row_outputs[0]), LONGEST_OUTPUT)}{where}: {', '.join(how_it_went(one, 0))}"
     axis = UNIT + ("; hollow: change to another level" if any(bar.is_hollow for bar in bars) else "")
     return Chart(title, bars, axis, tuple(_notes(one, bars, confidence)))
 
@@ -95,6 +99,7 @@ def _slopes(one: Explanation, confidence: float, most: int) -> list[Bar]:
             is_sure=line.is_sure,
             text=line.standardised,
             name=line.feature,
+            short=name + _behind(value_word(one.x[0, line.position]), ""),
         )
         for line, name, behind in zip(lines, names, values, strict=True)
     ]

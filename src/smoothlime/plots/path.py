@@ -14,6 +14,7 @@ from .._core.validate import check_count
 from ..errors import InvalidArgument, WrongType
 from .names import cells, count, drawn, padded, percent, shortened, shown, told_apart
 from .numbers import number
+from .style import RULE, SERIES, STYLES, TITLE
 from .text import CONFIDENCE, missing_features
 
 if TYPE_CHECKING:
@@ -24,16 +25,8 @@ if TYPE_CHECKING:
 MOST_SLOPES = 4
 """Features in a table; a line must fit on a screen."""
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-"""Okabe and Ito (2008): told apart by colour-blind readers too."""
-
-STYLES = ("-", "--", ":", "-.")
-"""One after the other, when there are more features than colours."""
-
 LONGEST_FEATURE, LONGEST_OUTPUT = 24, 32
 """Characters of a name in the picture; those of features stand beside it, and side by side in the table."""
-
-RULE = "#b5b5b5"
 
 
 # ---- tables
@@ -148,8 +141,8 @@ def _largest(path: SigmaPath) -> list[int]:
 # ---- the picture
 
 
-def curves(
-    path: SigmaPath,
+def path(
+    found: SigmaPath,
     features: Sequence[int | str] | int | str | None = None,
     *,
     most: int = 6,
@@ -161,24 +154,24 @@ def curves(
     Slopes are per unit; where the neighbourhood has scales, per scale of each feature, so that features of different
     units share an axis. Standardised slopes would grow with σ even for a linear model.
     """
-    chosen = _largest(path)[: check_count(most, "most")] if features is None else _positions(path, features)
-    slopes, fidelity = _panels(path, ax, len(chosen))
-    is_log = path.sigmas[-1] > 10 * path.sigmas[0]
+    chosen = _largest(found)[: check_count(most, "most")] if features is None else _positions(found, features)
+    slopes, fidelity = _panels(found, ax, len(chosen))
+    is_log = found.sigmas[-1] > 10 * found.sigmas[0]
     for panel in (slopes, fidelity):
         panel.spines[["top", "right"]].set_visible(False)
         panel.margins(x=0.02)
         if is_log:
-            _log_axis(panel, path.sigmas)
-    _slopes(path, slopes, chosen, confidence)
-    _fidelity(path, fidelity)
-    steps, per = _units(path)
-    left_out = len(_largest(path)) - len(chosen)
+            _log_axis(panel, found.sigmas)
+    _slopes(found, slopes, chosen, confidence)
+    _fidelity(found, fidelity)
+    steps, per = _units(found)
+    left_out = len(_largest(found)) - len(chosen)
     rest = f"; {count(left_out, 'other slope')} not shown" if left_out else ""
-    output = drawn(shortened(shown(path.output_name), LONGEST_OUTPUT))
-    slopes.set_title(f"{output}: f(x) = {path.prediction:.3g}", loc="left", wrap=True)
+    output = drawn(shortened(shown(found.output_name), LONGEST_OUTPUT))
+    slopes.set_title(f"{output}: f(x) = {found.prediction:.3g}", loc="left", wrap=True, fontsize=TITLE)
     slopes.set_ylabel(f"slope per {per}")
     slopes.tick_params(axis="x", labelbottom=False)
-    fidelity.set_xlabel(f"σ, {steps}\n{_drawn(path)}{_bands(path, confidence)}{rest}", wrap=True)
+    fidelity.set_xlabel(f"σ, {steps}\n{_drawn(found)}{_bands(found, confidence)}{rest}", wrap=True)
     slopes.figure.align_ylabels([slopes, fidelity])
     return np.array([slopes, fidelity])
 
@@ -209,7 +202,7 @@ def _slopes(path: SigmaPath, panel: Any, chosen: list[int], confidence: float) -
     looks = []
     names = told_apart(path.feature_names, chosen, LONGEST_FEATURE)
     for i in range(len(chosen)):
-        colour, style = COLOURS[i % len(COLOURS)], STYLES[i // len(COLOURS) % len(STYLES)]
+        colour, style = SERIES[i % len(SERIES)], STYLES[i // len(SERIES) % len(STYLES)]
         name = drawn(names[i])
         panel.fill_between(path.sigmas, lower[:, i], upper[:, i], color=colour, alpha=0.2, linewidth=0)
         if len(path) == 1:  # a band of no width: bars instead
@@ -262,7 +255,7 @@ def _fidelity(path: SigmaPath, panel: Any) -> None:
         panel.set_ylabel("")
         panel.set_yticks([])
         panel.spines["left"].set_visible(False)
-        note = f"{path[0].method} does not see fidelity; method='clime' does"
+        note = f"Fidelity is not available with {path[0].method}. Use method='clime'"
         panel.text(0.5, 0.5, note, ha="center", va="center", color=_ink(), fontsize=9, transform=panel.transAxes)
         return
     panel.axhline(1, color=RULE, linewidth=0.8)

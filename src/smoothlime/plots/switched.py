@@ -69,3 +69,11 @@ def order(switches: Switches, row: int) -> np.ndarray[tuple[int], np.dtype[np.in
     """Switches of a row, largest effect first; those that are none are left out."""
     size = np.abs(switches.effect[row])
     return np.argsort(-np.nan_to_num(size, nan=-1.0), kind="stable")[: int(np.isfinite(size).sum())]
+
+
+def largest(switches: Switches, most: int) -> list[int]:
+    """The largest switch of each category at the first row, largest first."""
+    chosen: dict[int, int] = {}
+    for s in order(switches, 0).tolist():
+        chosen.setdefault(switches.column_of(s), s)
+    return list(chosen.values())[:most]

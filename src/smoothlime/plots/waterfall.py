@@ -2,68 +2,103 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .._core.optional import require
 from .._core.types import Array
 from .._core.validate import check_count, check_position
 from ..errors import InvalidArgument
-from .names import count, drawn, padded, percent, shown, told_apart
+from ..uncertainty.jackknife import t_quantile
+from .chart import value_word
+from .names import count, padded, percent, shortened, shown, told_apart
 from .numbers import number
+from .style import GAP, LOWERS, RAISES, UNSURE, caption, ink, name_lines, open_axes, whiskers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ..contributions import Contributions
 
-RAISES, LOWERS, UNSURE, GAP = "#2a6f97", "#c1554d", "#b5b5b5", "#d9d2c0"
-
 LONGEST = 32
-"""Characters of a name in a picture."""
+"""Characters of a name in a picture; its value stands behind it."""
 
 MOST_LINES = 12
 """Features in print."""
 
 
-def waterfall(c: Contributions, row: int, *, ax: Axes | None, confidence: float, most: int) -> Axes:
-    """Bars from f(b) at the bottom to f(x) on top, the largest contributions highest; error bars at their ends."""
-    pyplot: Any = require("matplotlib.pyplot", extra="plot", to="draw contributions")
+class Step(NamedTuple):
+    """One bar of a waterfall."""
+
+    label: str
+    value: float
+    reach: float
+    """Half-width of its interval"""
+    colour: str
+    is_gap: bool = False
+
+
+def waterfall(
+    c: Contributions, row: int = 0, *, ax: Axes | None = None, confidence: float = 0.95, most: int = 10
+) -> Axes:
+    """Bars from f(b) at the bottom to f(x) on top, the largest contributions highest; error bars at their ends.
+
+    Hatched bars are what smoothing changes at the baseline and at the row: the gaps between the model and F.
+    """
     i = _row(c, row)
-    chosen, others = _chosen(c, i, check_count(most, "most"))
-    reach = c.half_width(confidence)[i]
-    steps = [(c.base[i] - c.base_prediction[i], 0.0, "smoothing at the baseline", GAP)]
-    if others:
-        rest = float(c.values[i, others].sum())
-        steps.append((rest, _reach_of_sum(c, i, others, reach), f"{count(len(others), 'other feature')}", UNSURE))
-    names = told_apart(c.feature_names, chosen, LONGEST)
-    for j, name in reversed(list(zip(chosen, names, strict=True))):
-        value, half = float(c.values[i, j]), float(reach[j])
-        colour = UNSURE if abs(value) <= half and not c.is_exact else RAISES if value > 0 else LOWERS
-        steps.append((value, half, name, colour))
-    if not c.is_exact:
-        steps.append((float(c.residual[i]), 0.0, "residual of drawing", GAP))
-    steps.append((c.prediction[i] - c.total[i], 0.0, "smoothing at the row", GAP))
-    if ax is None:
-        _, ax = pyplot.subplots(figsize=(7, 1.4 + 0.34 * len(steps)), layout="constrained")
-    assert ax is not None
-    ink = pyplot.rcParams["text.color"]
-    at = float(c.base_prediction[i])
-    for place, (value, half, _, colour) in enumerate(steps):
-        ax.barh(place, value, left=at, color=colour, height=0.7)
-        if half > 0 and not c.is_exact:
-            ax.errorbar(at + value, place, xerr=half, fmt="none", ecolor=ink, capsize=3)
-        ax.plot([at + value] * 2, [place - 0.35, min(place + 1.35, len(steps) - 0.65)], color=ink, linewidth=0.6)
-        at += value
-    ax.axvline(c.base_prediction[i], color=ink, linewidth=0.6, linestyle=":")
+    steps = _steps(c, i, confidence, check_count(most, "most"))
+    ax, is_new = open_axes(ax, 1.5 + 0.32 * len(steps))
+    starts = c.base_prediction[i] + np.cumsum([0.0, *(step.value for step in steps)])
+    for place, step in enumerate(steps):
+        look: dict[str, Any] = (
+            {"color": "none", "edgecolor": step.colour, "hatch": "////"} if step.is_gap else {"color": step.colour}
+        )
+        ax.barh(place, step.value, left=starts[place], height=0.7, **look)
+        end = starts[place + 1]
+        ax.plot([end, end], [place - 0.35, min(place + 1.35, len(steps) - 0.65)], color=ink(ax), linewidth=0.6)
+    reach = np.array([step.reach for step in steps])
+    has_error = (reach > 0) & (not c.is_exact)
+    ends, places = starts[1:][has_error], np.flatnonzero(has_error)
+    whiskers(ax, ends, places, ends - reach[has_error], ends + reach[has_error])
+    ax.axvline(c.base_prediction[i], color=ink(ax), linewidth=0.6, linestyle=":")
     ax.use_sticky_edges = False  # bars need not end at the frame
     ax.autoscale_view()
-    ax.set_yticks(range(len(steps)), [drawn(name) for *_, name, _ in steps])
-    ax.set_xlabel(drawn(f"f(b) = {c.base_prediction[i]:.4g}  →  f(x) = {c.prediction[i]:.4g}"))
+    name_lines(ax, [step.label for step in steps])
     how = "exact" if c.is_exact else f"{percent(confidence)} intervals, {int(c.n_samples[i]):,} draws"
-    ax.set_title(drawn(f"Contributions to {shown(c.row_outputs[i])}, row {i}; {how}"), fontsize=10)
+    grey = ["grey: sign uncertain"] if any(step.colour == UNSURE and not step.is_gap for step in steps) else []
+    where = f", row {i} of {len(c):,}" if len(c) > 1 else ""
+    title = f"{shortened(shown(c.row_outputs[i]), LONGEST)}{where}: contributions, {how}"
+    below = f"f(b) = {c.base_prediction[i]:.4g}  →  f(x) = {c.prediction[i]:.4g}"
+    caption(ax, title, [below, "hatched: gaps between the model and its mean nearby", *grey], is_new=is_new)
     return ax
+
+
+def _steps(c: Contributions, i: int, confidence: float, most: int) -> list[Step]:
+    """The gap at the baseline, small contributions together, large ones, the residual, the gap at the row."""
+    chosen, others = _chosen(c, i, most)
+    reach = c.half_width(confidence)[i]
+    times = 0.0 if c.groups is None else float(t_quantile(c.groups.degrees_of_freedom[i], (1 + confidence) / 2))
+
+    def gap(label: str, value: float, error: float) -> Step:
+        return Step(label, float(value), times * float(error), GAP, is_gap=True)
+
+    steps = [gap("smoothing at the baseline", c.base[i] - c.base_prediction[i], c.base_error[i])]
+    if others:
+        rest = float(c.values[i, others].sum())
+        half = _reach_of_sum(c, i, others, reach)
+        label = count(len(others), "other feature")
+        steps.append(Step(label, rest, half, _colour(c, rest, half)))
+    names = told_apart(c.feature_names, chosen, LONGEST)
+    for j, name in reversed(list(zip(chosen, names, strict=True))):
+        value, half, x = float(c.values[i, j]), float(reach[j]), value_word(c.x[i, j])
+        steps.append(Step(name + (f" = {x}" if x else ""), value, half, _colour(c, value, half)))
+    if not c.is_exact:
+        steps.append(gap("residual of drawing", c.residual[i], c.residual_error[i]))
+    return [*steps, gap("smoothing at the row", c.prediction[i] - c.total[i], c.total_error[i])]
+
+
+def _colour(c: Contributions, value: float, half: float) -> str:
+    return UNSURE if not (abs(value) > half or c.is_exact) else RAISES if value > 0 else LOWERS
 
 
 def as_text(c: Contributions) -> str:

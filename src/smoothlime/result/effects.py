@@ -21,6 +21,8 @@ from ..uncertainty.jackknife import standard_error, t_quantile
 from .gaps import patterns
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from .explanation import Explanation
 
 MOST_GROUPS = 100
@@ -136,6 +138,12 @@ class Effects:
         """Features with a slope, largest mean |slope| first, standardised."""
         size = np.nan_to_num(self.absolute * self.std, nan=-1.0)
         return [int(j) for j in np.argsort(-size, kind="stable") if size[j] >= 0]
+
+    def plot(self, *, ax: Axes | None = None, confidence: float = 0.95, most: int = 12) -> Axes:
+        """Mean slopes as bars with both errors, groups side by side."""
+        from ..plots.effects import effects
+
+        return effects(self, ax=ax, confidence=confidence, most=most)
 
     def __str__(self) -> str:
         """A line per feature with error bars, largest first."""

@@ -418,15 +418,31 @@ class Explanation:
 
         return as_rich(self)
 
-    def plot(self, row: int = 0, *, ax: Axes | None = None, confidence: float = 0.95, most: int = 12) -> Axes:
-        """Bars with error bars for one row; grey where the sign is uncertain. Of images and sequences a heat map."""
-        from ..plots.bars import bars
-        from ..plots.heat_map import heat_map, is_drawn_as_map
+    def plot(
+        self,
+        row: int | None = None,
+        *,
+        kind: Literal["bars", "image", "heat", "beeswarm"] | None = None,
+        ax: Axes | None = None,
+        confidence: float = 0.95,
+        most: int | None = None,
+    ) -> Axes:
+        """A picture with errors: bars of one row, a map of several rows; of pictures and sequences, one as a map.
 
-        one = self[self._position(row)]
-        if is_drawn_as_map(self.input_shape):
-            return heat_map(one, ax=ax, confidence=confidence)
-        return bars(one, ax=ax, confidence=confidence, most=most)
+        `kind` chooses another: `"bars"` and `"image"` show one row, the first unless `row` says which; `"heat"` and
+        `"beeswarm"` show all of them. `most` is the number of features; the rest is counted. See `smoothlime.plots`.
+        """
+        from ..plots.choice import draw
+
+        return draw(self, row, kind=kind, ax=ax, confidence=confidence, most=most)
+
+    def plot_rows(
+        self, *, ax: Axes | None = None, confidence: float = 0.95, most: int = 20, most_rows: int = 60
+    ) -> Axes:
+        """Rows × features as a map of slopes, cells marked whose sign is uncertain."""
+        from ..plots.heat import heat
+
+        return heat(self, ax=ax, confidence=confidence, most=most, most_rows=most_rows)
 
     # ---- taken elsewhere: likewise
 
