@@ -114,6 +114,18 @@ def test_columns_can_be_held_fixed(folder):
     assert sl.load(out).neighbourhood.fixed == ("debt",)
 
 
+def test_scales_of_columns_that_numbers_name(folder):
+    (folder / "numbered.csv").write_text("1,2\n1,2\n3,5\n2,8\n")
+    out = folder / "explained.json"
+    for units in ((), ("--raw-units",)):
+        done = explain(folder, "line", "--scale", "1=log", *units, "-o", str(out), table="numbered.csv")
+        assert done.exit_code == 0, done.output
+        assert sl.load(out).neighbourhood.scales == ("log", "linear")
+    done = explain(folder, "mixed", "--scale", "city=ranks", table="mixed.csv")
+    assert done.exit_code == 2
+    assert "--scale is 'ranks' for column 'city', which holds no numbers" in done.stderr
+
+
 def test_rows_that_do_not_converge_are_named(folder):
     out = folder / "explained.json"
     done = explain(folder, "wave", "--max-samples", "256", "--raw-units", "--sigma", "1", "-o", str(out))

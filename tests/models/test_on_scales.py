@@ -210,8 +210,9 @@ class TestWhatCannotBe:
 
     def test_a_mapping_over_text(self):
         table = pd.DataFrame({"a": [1.0, 2.0, 4.0], "b": ["u", "v", "u"]})
-        with pytest.raises(InvalidArgument, match=r"scale=\{'b': 'ranks'\} is for numbers"):
-            sl.explain(lambda t: t["a"], table, background=table, scale={"b": "ranks"})
+        for column in ("b", 1):
+            with pytest.raises(InvalidArgument, match=r"scale is 'ranks' for column 'b', which holds no numbers"):
+                sl.explain(lambda t: t["a"], table, background=table, scale={column: "ranks"})
 
 
 def test_tables_with_text_are_asked_as_tables():

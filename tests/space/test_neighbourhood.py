@@ -1,7 +1,9 @@
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.covariance import ledoit_wolf
 
+import smoothlime as sl
 from smoothlime import Neighbourhood
 from smoothlime.errors import InvalidArgument, WrongType
 from smoothlime.testing import covariance
@@ -232,3 +234,43 @@ def test_rows_without_names_have_those_of_the_neighbourhood():
     e = sl.explain(lambda a: a @ [2.0, 1.0], [[1.0, 6.0]], sigma=around)
     assert e.feature_names == ("age", "debt")
     np.testing.assert_allclose(e.values, [[2.0, np.nan]], atol=1e-9)
+
+
+def test_words_are_no_units():
+    for scale in ("ranks", {"a": "log"}):
+        with pytest.raises(
+            WrongType, match=r"scale of a Neighbourhood is one number per feature.*from_data\(X, scale="
+        ):
+            sl.Neighbourhood(0.5, scale=scale)
+
+
+@pytest.mark.parametrize(
+    ("columns", "given", "told"),
+    [
+        ([1, 2, 3], 1, "a column '1': write '1' for it, and '2' for the one at position 1"),
+        ([1, 0, 2], 0, "a column '0': write '0' for it, and '1' for the one at position 0"),
+        ([10, 20, 30], 20, "a column '20': write '20' for it$"),
+    ],
+)
+def test_numbers_that_are_names_of_other_columns_are_refused(columns, given, told):
+    """In pandas they are names, here positions."""
+    table = pd.DataFrame([[0.0, 1.0, 5.0], [2.0, 4.0, 3.0]], columns=columns)
+    asked = {"sigma": 0.5, "background": table, "n_samples": 64}
+    f = lambda rows: np.asarray(rows).sum(axis=1)
+    for argument, settings in {
+        "fixed": {"fixed": [given]},
+        "scale": {"scale": {given: "ranks"}},
+        "switches": {"fixed": [str(given)], "switches": [given]},
+        "one_hot": {"one_hot": [[given, "2"]]},
+    }.items():
+        with pytest.raises(InvalidArgument, match=f"{argument} names {given}, a number, and there is {told}") as found:
+            sl.explain(f, table, **(asked | settings))
+        assert found.value.argument == argument
+    with pytest.raises(InvalidArgument, match="fixed names"):
+        sl.explain(f, table, fixed=given, n_samples=64)
+    with pytest.raises(InvalidArgument, match="fixed names"):
+        sl.Neighbourhood.from_data(table, fixed=[given])
+    e = sl.explain(f, table, fixed=[str(given)], **asked)
+    assert e.feature_names[np.isnan(e.values[0]).argmax()] == str(given)
+    last = sl.explain(f, table, fixed=[2], **asked) if columns == [1, 0, 2] else None
+    assert last is None or np.isnan(last.values[0, 2])

@@ -80,11 +80,11 @@ class ProblemOptions:
         data = None if self.raw_units or as_table(tables.scales) is None else tables.scales
         target = target_of(self.target, adapted.outputs)
         fixed = nearest(split_names(self.fixed, "--fixed"), tables.names)
-        return Inputs(model, adapted, rows, neighbourhood, target, data, self._scale(tables.names), fixed)
+        return Inputs(model, adapted, rows, neighbourhood, target, data, self._scale(tables), fixed)
 
     def _neighbourhood(self, tables: Tables) -> Neighbourhood:
         fixed = nearest(split_names(self.fixed, "--fixed"), tables.names)
-        scale = self._scale(tables.names)
+        scale = self._scale(tables)
         if self.raw_units:
             known = without_data(scale, tables.names, len(tables.names))
             found = Neighbourhood(self.sigma, fixed=fixed, background=known)
@@ -99,10 +99,11 @@ class ProblemOptions:
             found = Neighbourhood.from_data(tables.scales, self.sigma, fixed=fixed, scale=scale)
         return dataclasses.replace(found, columns=tables.names)  # arrays have no column names of their own
 
-    def _scale(self, columns: tuple[str, ...]) -> str | dict[Any, str]:
-        """One word for all columns, or one for each of some: by position, as arrays have no names."""
+    def _scale(self, tables: Tables) -> str | dict[Any, str]:
+        """One word for all columns, or one for each of some: by name, or by position in arrays, which have none."""
         if "=" not in self.scale:
             return self.scale
+        columns, is_array = tables.names, as_table(tables.scales) is None
         pairs = [each.rpartition("=") for each in split_names(self.scale, "--scale")]
         named = nearest(tuple(name for name, _, _ in pairs), columns)
         places = {name: j for j, name in enumerate(columns)}
@@ -110,7 +111,7 @@ class ProblemOptions:
         if unknown:
             msg = f"--scale names {unknown[0]!r}, which is not a column; the columns are {', '.join(columns)}"
             raise InvalidArgument(msg)
-        return {places[name]: word for name, (_, _, word) in zip(named, pairs, strict=True)}
+        return {places[name] if is_array else name: word for name, (_, _, word) in zip(named, pairs, strict=True)}
 
 
 MODEL_OPTIONS = (

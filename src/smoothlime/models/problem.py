@@ -15,6 +15,7 @@ from .._core.types import Array, Flags
 from .._core.validate import check_finite, check_names, check_rows
 from .._core.warn import warn
 from ..errors import CategoriesPerturbed, InvalidArgument, LostPrecision, ModelError, WrongType
+from ..space.arguments import check_meaning, several
 from ..space.background import without_data
 from ..space.categories import listed_groups
 from ..space.neighbourhood import Factor, Neighbourhood
@@ -320,6 +321,8 @@ def choose_neighbourhood(
     `codes` are positions of numbers that the model takes for categories: so does scale="auto".
     The background is a `Table`, whose columns are found by name where the rows have names, an array, or None.
     """
+    for each in several(fixed):
+        check_meaning(each, names or (), "fixed")
     if isinstance(sigma, Neighbourhood):
         for name, is_given in (("background", background is not None), ("scale", scale != "linear")):
             if is_given:

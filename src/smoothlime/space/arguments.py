@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,29 @@ def several(fixed: Any) -> tuple[int | str, ...]:
         msg = f"fixed takes positions or names, not a mask; got {fixed!r}. np.flatnonzero turns a mask into positions"
         raise InvalidArgument(msg, argument="fixed")
     return given
+
+
+def check_meaning(given: Any, names: Sequence[Any], argument: str) -> None:
+    """Refuse a number that may be a position, or the name of another column, as pandas takes it."""
+    if isinstance(given, bool) or not isinstance(given, int | np.integer):
+        return
+    name = str(given)
+    position = int(given) if 0 <= given < len(names) else None
+    if name not in names or (position is not None and names[position] == name):
+        return
+    other = "" if position is None else f", and {names[position]!r} for the one at position {position}"
+    msg = f"{argument} names {given}, a number, and there is a column {name!r}: write {name!r} for it{other}"
+    raise InvalidArgument(msg, argument=argument)
+
+
+def refuse_words(scale: Any) -> None:
+    """Refuse what steps can be taken in where their units are asked for."""
+    if isinstance(scale, str | Mapping):
+        msg = (
+            f"scale of a Neighbourhood is one number per feature, the unit in which sigma counts; got {scale!r}. What"
+            " steps are taken in goes to Neighbourhood.from_data(X, scale=...), or with background= to explain"
+        )
+        raise WrongType(msg, argument="scale")
 
 
 def positive(value: Any, name: str, *, at_least_1d: bool = False) -> Array:

@@ -12,6 +12,7 @@ import numpy as np
 from .._core.types import Array, Flags
 from .._core.validate import check_choice, default_names
 from ..errors import InvalidArgument, WrongType
+from .arguments import check_meaning
 from .covariance import correlations
 from .scales import LogScale, RankScale, Scale, log_scale, rank_scale
 
@@ -91,6 +92,7 @@ def read_scale(scale: Any, columns: Sequence[Any], d: int, categories: Sequence[
     if list(columns) == list(range(d)):  # columns of an array, which have names in what is said of them
         places |= {name: j for j, name in enumerate(default_names(d))}
     for column, word in scale.items():
+        check_meaning(column, columns, "scale")
         is_position = isinstance(column, int | np.integer) and not isinstance(column, bool)
         place = int(column) if is_position and 0 <= column < d else places.get(column)
         if place is None:
@@ -98,7 +100,9 @@ def read_scale(scale: Any, columns: Sequence[Any], d: int, categories: Sequence[
             raise InvalidArgument(msg, argument="scale")
         kind = check_choice(word, "scale", (*SCALES, "category"))
         if words[place] == "category" and kind not in ("category", "auto"):
-            msg = f"scale={{{column!r}: {kind!r}}} is for numbers, and the column holds none: leave it out"
+            msg = (
+                f"scale is {kind!r} for column {columns[place]!r}, which holds no numbers; leave it out, as it is held"
+            )
             raise InvalidArgument(msg, argument="scale")
         words[place] = "category" if words[place] == "category" else kind
     return words

@@ -16,6 +16,7 @@ import numpy as np
 from .._core.types import Array
 from .._core.validate import is_iterable
 from ..errors import InvalidArgument, WrongType
+from .arguments import check_meaning
 from .tables import Table
 
 MOST_LEVELS, KEPT_LEVELS = 12, 11
@@ -101,6 +102,7 @@ def find_categories(columns: Columns, switches: Any, one_hot: Any) -> tuple[Cate
 
 def place(name: Any, names: Sequence[str], argument: str) -> int:
     """Position of a column that the caller named, or gave by its position as `fixed` takes it."""
+    check_meaning(name, names, argument)
     if isinstance(name, int | np.integer) and not isinstance(name, bool) and 0 <= name < len(names):
         return int(name)
     if name not in names:

@@ -13,7 +13,7 @@ import numpy as np
 from .._core.types import Array, Flags, Indices, Points
 from .._core.validate import as_names, check_rows, default_names
 from ..errors import InvalidArgument
-from .arguments import check_length, positive, several, short
+from .arguments import check_length, check_meaning, positive, refuse_words, several, short
 from .background import Background, learn, read_scale, same_steps
 from .covariance import symmetric
 from .row_scales import RowScales
@@ -124,6 +124,7 @@ class Neighbourhood:
     ) -> None:
         """Check what can be checked before the number of features is known."""
         spread = positive(sigma, "sigma")
+        refuse_words(scale)
         unit = None if scale is None else positive(scale, "scale", at_least_1d=True)
         matrix = None if covariance is None else symmetric(covariance)
         if matrix is not None and unit is not None:
@@ -230,6 +231,8 @@ class Neighbourhood:
             msg = f"{called} must be finite; got {rows[row, feature]} at row {row}, feature {names[int(feature)]!r}"
             raise InvalidArgument(msg, argument=called)
         fixed, spread = several(fixed), positive(sigma, "sigma")
+        for each in fixed:
+            check_meaning(each, names, "fixed")
         if spread.ndim:
             check_length(len(spread), d, "sigma")
         asked = set(fixed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -72,15 +73,11 @@ class RowScales:
 
     def values(self, u: Array, rows: Indices) -> Array:
         """T(u) of points (n, d) around the rows (n,) that they belong to, a new array."""
-        found = u.copy()
-        self._write(found, u, rows, "values")
-        return found
+        return self._column_by_column(u, rows, "values")
 
     def slopes(self, u: Array, rows: Indices) -> Array:
         """T′(u), 1 in columns without a scale; where all scales are continuous."""
-        found = np.ones_like(u)
-        self._write(found, u, rows, "slopes")
-        return found
+        return self._column_by_column(u, rows, "slopes")
 
     def unseen(self, x: Array) -> Flags:
         """(r, d) values that T never takes, as the background has none of them: draws take their neighbours."""
@@ -90,20 +87,24 @@ class RowScales:
                 found[:, j] = ~scale.reached(np.clip(x[:, j], *scale.ends))
         return found
 
-    def _write(self, found: Array, u: Array, rows: Indices, what: str) -> None:
+    def _column_by_column(self, u: Array, rows: Indices, what: Literal["values", "slopes"]) -> Array:
+        found = np.empty_like(u)
         of_columns = [(j, getattr(self.scales[j], what)) for j in self.columns]
         for start in range(0, len(u), BLOCK):
             here = slice(start, start + BLOCK)
             across = u[here].T.copy()  # columns in one piece are read twice as fast
+            into = across if what == "values" else np.ones_like(across)
             for j, of_column in of_columns:
-                found[here, j] = of_column(across[j])
+                into[j] = of_column(across[j])
+            found[here] = into.T
         if not self.own:
-            return
+            return found
         has_own = np.flatnonzero(np.isin(rows, list(self.own)))
         for row in np.unique(rows[has_own]):
             own = has_own[rows[has_own] == row]
             for j, scale in self.own[int(row)].items():
                 found[own, j] = getattr(scale, what)(u[own, j])
+        return found
 
 
 def _is_beyond(scale: Scale, values: Array) -> Flags:

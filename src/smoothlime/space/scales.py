@@ -237,8 +237,6 @@ class RankScale:
     def values(self, scores: Array) -> Array:
         """T(u)."""
         curve, at = self._curve, self._pieces(scores)
-        if self.is_step:
-            return np.where(np.isnan(scores), np.nan, curve.start.take(at))
         found = curve.start[at] + curve.slope[at] * (scores - curve.origin[at])
         return np.clip(found, self.known[0], self.known[-1])
 
