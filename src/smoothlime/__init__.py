@@ -9,6 +9,7 @@ array([[ 2., -1.]])
 
 from . import errors, plots, testing
 from ._core.version import __version__
+from .batch import explain_table, load
 from .contributions import Contributions, contributions
 from .curve import Curve, curve
 from .estimators import CLime, Differences, Jumps, Lime, SmoothGrad, Stein
@@ -27,7 +28,6 @@ from .guarantees import (
     plan,
     robustness,
 )
-from .io import load
 from .models import Model, as_model, from_functions
 from .models.remote import remote
 from .result.explanation import Explanation
@@ -63,6 +63,7 @@ __all__ = [
     "errors",
     "explain",
     "explain_outputs",
+    "explain_table",
     "from_functions",
     "gradient_bound",
     "load",

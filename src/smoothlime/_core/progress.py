@@ -19,18 +19,18 @@ Report = Callable[[int, int], None]
 class Progress:
     """Counts model evaluations (or bytes) and shows them: a bar, a callable (done, total), or nothing."""
 
-    def __init__(self, progress: Any, total: int, *, label: str = "explaining") -> None:
+    def __init__(self, progress: Any, total: int, *, label: str = "explaining", unit: str = "it") -> None:
         if not (progress in ("auto", True, False, None) or callable(progress)):
             msg = f"progress must be 'auto', True, False or a callable (done, total); got {progress!r}"
             raise InvalidArgument(msg, argument="progress")
         self.total = total
         self.done = 0
         self.later = 0  # of parts of the work that have not begun
-        self._label = label
+        self._label, self._unit = label, unit
         self._report: Report | None = progress if callable(progress) else None
         self._bar: Any = None
         has_console = sys.stderr is not None
-        self._wanted = has_console and (progress is True or (progress == "auto" and _is_watched()))
+        self._wanted = has_console and (progress is True or (progress == "auto" and is_watched()))
         self._started = time.monotonic()
 
     def __enter__(self) -> Progress:
@@ -79,11 +79,12 @@ class Progress:
             monitor_interval = 0  # no thread beside it, which would outlive it
 
         # smoothing=0: the time left is forecast from the mean speed since the work began
-        bar = Bar(total=self.total, desc=self._label, unit_scale=True, smoothing=0, file=sys.stderr)
+        bar = Bar(total=self.total, desc=self._label, unit=self._unit, unit_scale=True, smoothing=0, file=sys.stderr)
         bar.n, bar.start_t = self.done, bar.start_t - (time.monotonic() - self._started)
         bar.refresh()
         return bar
 
 
-def _is_watched() -> bool:
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
+def is_watched() -> bool:
+    """Whether there is a terminal or a notebook, and so somebody who sees a bar."""
+    return (sys.stderr is not None and sys.stderr.isatty()) or "ipykernel" in sys.modules

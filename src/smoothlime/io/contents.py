@@ -93,7 +93,6 @@ class Source(Protocol):
 def pack(e: Explanation) -> tuple[dict[str, Any], dict[str, Any]]:
     """The header, in plain values, and the arrays by name."""
     given = e.provenance
-    around = e.neighbourhood
     marks = [name for name in MARKS if getattr(e, name).any()]
     switches, switched = pack_switches(e.switches)
     header = {
@@ -109,14 +108,7 @@ def pack(e: Explanation) -> tuple[dict[str, Any], dict[str, Any]]:
         "output_name": e.output_name,
         "feature_names": list(e.feature_names),
         "input_shape": list(e.input_shape),
-        "neighbourhood": {
-            "sigma": nested(around.sigma),
-            "scale": None if around.scale is None else nested(around.scale),
-            "covariance": None if around.covariance is None else nested(around.covariance),
-            "fixed": [each if isinstance(each, str) else int(each) for each in around.fixed],
-            "columns": None if around.columns is None else list(around.columns),
-            "background": pack_background(around.background),
-        },
+        "neighbourhood": pack_neighbourhood(e.neighbourhood),
         "provenance": {
             name: pack_method(given.method) if name == "method" else _plain(getattr(given, name)) for name in PROVENANCE
         },
@@ -141,7 +133,7 @@ def unpack(header: dict[str, Any], source: Source) -> tuple[Explanation, list[st
     d = len(given)
     names = _checked(check_names, from_nested(given, "text", (d,), "feature_names"), d)
     raw = take(header, "neighbourhood", dict)
-    neighbourhood = _neighbourhood(raw if version > WITHOUT_DATA else raw | {"background": None}, names)
+    neighbourhood = unpack_neighbourhood(raw if version > WITHOUT_DATA else raw | {"background": None}, names)
     moved = _checked(neighbourhood.factor, d, names).free
     free = len(moved)
     r = _count("rows", 0)(take(header, "rows"))
@@ -167,7 +159,7 @@ def unpack(header: dict[str, Any], source: Source) -> tuple[Explanation, list[st
     else:
         marks = {name: read(name, "bool", MARKS[name]) for name in named_marks(header)}
         check_marks(fields["x"], marks, moved)
-    provenance = _provenance(take(header, "provenance", dict), version)
+    provenance = unpack_provenance(take(header, "provenance", dict), version)
     is_exact = isinstance(provenance.method, Exact)
     if (provenance.design in Exact.designs) != is_exact:
         msg = f"the design {provenance.design!r} does not go with the method {provenance.method.name!r}"
@@ -261,7 +253,20 @@ def _input_shape(raw: list[Any], d: int) -> tuple[int, ...]:
     return shape
 
 
-def _neighbourhood(raw: dict[str, Any], names: tuple[str, ...]) -> Neighbourhood:
+def pack_neighbourhood(around: Neighbourhood) -> dict[str, Any]:
+    """Plain values."""
+    return {
+        "sigma": nested(around.sigma),
+        "scale": None if around.scale is None else nested(around.scale),
+        "covariance": None if around.covariance is None else nested(around.covariance),
+        "fixed": [each if isinstance(each, str) else int(each) for each in around.fixed],
+        "columns": None if around.columns is None else list(around.columns),
+        "background": pack_background(around.background),
+    }
+
+
+def unpack_neighbourhood(raw: dict[str, Any], names: tuple[str, ...]) -> Neighbourhood:
+    """What `pack_neighbourhood` made, around rows with features of these names, checked."""
     d = len(names)
     fixed = take(raw, "fixed", list)
     for each in fixed:
@@ -286,7 +291,8 @@ def _neighbourhood(raw: dict[str, Any], names: tuple[str, ...]) -> Neighbourhood
     return _checked(Neighbourhood, **given, fixed=fixed, columns=columns, background=background)
 
 
-def _provenance(raw: dict[str, Any], version: int) -> Provenance:
+def unpack_provenance(raw: dict[str, Any], version: int) -> Provenance:
+    """How an explanation was made, from plain values, checked."""
     if version == 1:  # NumPy's, for independent draws; all others are what they were
         raw = raw | {"generator": "PCG64" if raw.get("design") in ("iid", "antithetic") else GENERATOR}
     if version <= 2:

@@ -173,19 +173,25 @@ def _path(path: Any) -> Path:
     return Path(path)
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write beside the path under a passing name, then rename: a file that was there stays whole until the end."""
+def write_whole(path: Path, content: bytes, *, is_durable: bool = False) -> None:
+    """Write beside the path under a passing name, then rename: a file that was there stays whole until the end.
+
+    A durable file is on the disk before it gets its name.
+    """
     try:
-        _replace(Path(os.path.realpath(path)), content)
+        _replace(Path(os.path.realpath(path)), content, is_durable=is_durable)
     except OSError as err:
         raise _unwritable(path, err.strerror or err) from err
 
 
-def _replace(target: Path, content: bytes) -> None:
+def _replace(target: Path, content: bytes, *, is_durable: bool) -> None:
     passing = target.parent / f".smoothlime-{os.urandom(8).hex()}.tmp"
     try:
         with open(passing, "xb") as file:
             file.write(content)
+            if is_durable:
+                file.flush()
+                os.fsync(file.fileno())
         if target.exists():
             passing.chmod(target.stat().st_mode & 0o7777)
         os.replace(passing, target)

@@ -16,7 +16,7 @@ from .._core.validate import check_finite, check_names, check_rows
 from .._core.warn import warn
 from ..errors import CategoriesPerturbed, InvalidArgument, LostPrecision, ModelError, WrongType
 from ..space.arguments import check_meaning, several
-from ..space.background import without_data
+from ..space.background import Chosen, Spread, without_data
 from ..space.categories import listed_groups
 from ..space.neighbourhood import Factor, Neighbourhood
 from ..space.row_scales import RowScales
@@ -168,15 +168,17 @@ def build_problem(
     if table is not None and isinstance(adapted, FunctionModel | EstimatorModel) and adapted is not model:
         adapted = adapted.for_rows_of_a_table()
     sigma = spread_over(sigma, shape)
-    background = _of_shape(background, shape)
+    spread = background.spread if isinstance(background, Chosen) else None
+    background = _of_shape(background.rows if isinstance(background, Chosen) else background, shape)
     data = as_table(background, "background")
     columns = agreed_columns(None, {"sigma": sigma}) if data is None else data.names
     given = _given_names(getattr(adapted, "feature_names", None), table, columns, d)
     _check_width(adapted, d)
     names = names_in_shape(shape) if shape and given is None else check_names(given, d)
     neighbourhood = choose_neighbourhood(
-        sigma, background if data is None else data, given, d, scale=scale, fixed=fixed, codes=_codes(adapted)
-    )
+        sigma, background if data is None else data, given, d, scale=scale, fixed=fixed, codes=_codes(adapted),
+        spread=spread,
+    )  # fmt: skip
     neighbourhood = neighbourhood.holding([names[j] for j in getattr(adapted, "constants", ())], names)
     if table is not None:
         neighbourhood = neighbourhood.holding(table.not_numeric, names)
@@ -315,6 +317,7 @@ def choose_neighbourhood(
     scale: Any = "linear",
     fixed: Any = (),
     codes: Collection[int] = (),
+    spread: Spread | None = None,
 ) -> Neighbourhood:
     """The neighbourhood given, or sigma in units of one or of the columns of a background, on scales.
 
@@ -361,6 +364,7 @@ def choose_neighbourhood(
         codes=codes,
         called="background",
         named=names if columns is None else columns,
+        spread=None if spread is None or columns is None else spread.of(columns),
     )
 
 

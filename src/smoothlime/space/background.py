@@ -129,6 +129,35 @@ def without_data(scale: Any, columns: Sequence[Any], d: int) -> Background | Non
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Spread:
+    """What all rows of a long table say of its columns; scales are learned from some of these rows."""
+
+    names: tuple[str, ...]
+    std: Array
+    """(d,) 1 where a column is constant"""
+    constant: Flags
+    least: Array
+    largest: Array
+    count: int
+
+    def of(self, columns: Sequence[Any]) -> Spread:
+        """That of some columns, by name."""
+        at = [self.names.index(name) for name in columns]
+        found = (self.std[at], self.constant[at], self.least[at], self.largest[at])
+        return Spread(tuple(columns), *found, self.count)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chosen:
+    """A background whose rows were chosen from a longer table."""
+
+    rows: Any
+    """A data frame"""
+    spread: Spread | None
+    """What the whole table says; None where the rows are all of it"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Learned:
     """What rows of data say of a neighbourhood: its scales, and the units of sigma."""
 
@@ -150,12 +179,15 @@ def learn(
     sigma: Array,
     full: bool = False,
     called: str = "X",
+    spread: Spread | None = None,
 ) -> Learned:
     """What rows (n, d) say of columns that are taken as `words` say; `called` is the name of the data in messages.
 
-    A constant column has no unit of its own and is held.
+    A constant column has no unit of its own and is held. `spread` is that of a table of which the rows are some.
     """
     std, constant = _spread(rows)
+    if spread is not None:  # a curve needs two values among the rows themselves
+        std, constant = spread.std, spread.constant | (constant & (np.array(words) != "linear"))
     held = fixed | constant | (np.array(words) == "category")
     found: list[Scale | None] = [None] * len(words)
     said, unit, scores = list(words), std.copy(), rows.copy()
@@ -177,7 +209,10 @@ def learn(
     least, largest = np.full((2, len(words)), np.nan)
     least[has_numbers], largest[has_numbers] = (end(rows[:, has_numbers], axis=0) for end in (np.nanmin, np.nanmax))
     together = _together(scores, ~held, unit, called) if full else None
-    return Learned(Background(tuple(said), tuple(found), least, largest, len(rows)), unit, together, held)
+    if spread is not None:
+        least, largest = spread.least, spread.largest
+    count = len(rows) if spread is None else spread.count
+    return Learned(Background(tuple(said), tuple(found), least, largest, count), unit, together, held)
 
 
 def _together(scores: Array, varying: Flags, unit: Array, called: str) -> Array:

@@ -14,7 +14,7 @@ from .._core.types import Array, Flags, Indices, Points
 from .._core.validate import as_names, check_rows, default_names
 from ..errors import InvalidArgument
 from .arguments import check_length, check_meaning, positive, refuse_words, several, short
-from .background import Background, learn, read_scale, same_steps
+from .background import Background, Spread, learn, read_scale, same_steps
 from .covariance import symmetric
 from .row_scales import RowScales
 from .tables import agreed_columns, as_table
@@ -214,12 +214,13 @@ class Neighbourhood:
         codes: Collection[int] = (),
         called: str = "X",
         named: Sequence[str] | None = None,
+        spread: Spread | None = None,
     ) -> Neighbourhood:
         """The same from numbers (n, d) and the names of their columns, or None; `called` is their name in messages.
 
         `categories` are columns that hold no numbers, but levels, `codes` positions of numbers that stand for some.
         `named` are the names that `fixed` and `scale` may
-        use, where those are others than the data has.
+        use, where those are others than the data has. `spread` is that of a table of which the rows are some.
         """
         if len(rows) < 2:
             msg = f"{called} must have at least 2 rows to show how features vary; got {len(rows)}"
@@ -230,16 +231,16 @@ class Neighbourhood:
             row, feature = np.argwhere(np.isinf(rows))[0]
             msg = f"{called} must be finite; got {rows[row, feature]} at row {row}, feature {names[int(feature)]!r}"
             raise InvalidArgument(msg, argument=called)
-        fixed, spread = several(fixed), positive(sigma, "sigma")
+        fixed, stds = several(fixed), positive(sigma, "sigma")
         for each in fixed:
             check_meaning(each, names, "fixed")
-        if spread.ndim:
-            check_length(len(spread), d, "sigma")
+        if stds.ndim:
+            check_length(len(stds), d, "sigma")
         asked = set(fixed)
         is_fixed = np.array([j in asked or names[j] in asked for j in range(d)])
         words = read_scale(scale, names, d, categories)
         words = ["category" if word == "auto" and j in codes else word for j, word in enumerate(words)]
-        found = learn(rows, names, words=words, fixed=is_fixed, sigma=spread, full=full, called=called)
+        found = learn(rows, names, words=words, fixed=is_fixed, sigma=stds, full=full, called=called, spread=spread)
         held = [*fixed, *(names[j] for j in map(int, np.flatnonzero(found.held & ~is_fixed)))]
         given: dict[str, Any] = {"fixed": held, "columns": columns, "background": found.background}
         if found.covariance is None:

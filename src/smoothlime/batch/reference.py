@@ -1,0 +1,94 @@
+"""How a process gets the model: by itself, once, wherever it runs."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._core.types import Array
+from ..errors import UnreadableFile
+from ..models import Evaluation, as_model
+
+FIXED = 16
+"""Rows whose predictions stand for a model that comes from no file."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelReference:
+    """What a process calls to have the model; it can be sent to others."""
+
+    load: Callable[[], Any]
+    name: str
+    file: str | None = None
+    """Whose digest stands for the model, where it was read from one"""
+
+    @classmethod
+    def to(cls, model: Any) -> ModelReference:
+        """To a model in memory, or in an ONNX file."""
+        if isinstance(model, ModelReference):
+            return model
+        if isinstance(model, str | os.PathLike):
+            return cls(_File(os.fspath(model)), os.path.basename(model), os.fspath(model))
+        return cls(_Held(model), type(model).__name__)
+
+    def identity(self, fixed: Callable[[], Array]) -> dict[str, str]:
+        """The digest of the file, or of predictions (16, k) at fixed rows."""
+        if self.file is None:
+            return {"name": self.name, "predictions": digest_of(fixed())}
+        try:
+            with open(self.file, "rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as err:
+            msg = f"the model file {self.file!r} cannot be read: {err.strerror or err}"
+            raise UnreadableFile(msg) from err
+        return {"name": self.name, "file": digest}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Held:
+    model: Any
+
+    def __call__(self) -> Any:
+        return self.model
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _File:
+    path: str
+
+    def __call__(self) -> Any:
+        return as_model(self.path)
+
+
+def digest_of(numbers: Array) -> str:
+    """The digest of an array of numbers; all NaN are one."""
+    plain = np.where(np.isnan(numbers), np.nan, numbers) + 0.0
+    return hashlib.sha256(np.ascontiguousarray(plain).tobytes()).hexdigest()
+
+
+def answers(problem: Any) -> Array:
+    """What a model says at rows, NaN where it refuses them."""
+    (values,) = Evaluation(problem.model, 2 * FIXED).attempt(problem.rows)
+    return np.asarray(values)
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Let libraries compute with one thread: the order of their sums, and so the last bits, may depend on how many."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(ImportError):
+            from threadpoolctl import threadpool_limits
+
+            stack.enter_context(threadpool_limits(1))
+        torch: Any = sys.modules.get("torch")
+        if torch is not None:
+            stack.callback(torch.set_num_threads, torch.get_num_threads())
+            torch.set_num_threads(1)
+        yield
