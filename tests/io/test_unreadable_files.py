@@ -73,7 +73,7 @@ class TestUnreadable:
         assert isinstance(error, FileNotFoundError)
 
     def test_a_folder(self, tmp_path):
-        self.fails(tmp_path, "is a folder; give the file in it")
+        self.fails(tmp_path, "is a folder, without results of explain_table; give the file in it")
 
     @pytest.mark.parametrize("content", [b"", b" \n"])
     def test_an_empty_file(self, path, content):

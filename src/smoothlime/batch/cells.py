@@ -24,6 +24,9 @@ WHOLE = r"[+-]?(0|[1-9][0-9]*)"
 LARGEST = 2**53
 """Of whole numbers that stay what they are as floating-point numbers."""
 
+MOSTLY = 0.95
+"""Share of cells that are numbers from which on the others are taken for mistakes, and not for text."""
+
 _NUMBER = re.compile(NUMBER, re.IGNORECASE | re.ASCII)
 
 
@@ -41,17 +44,20 @@ def infer(cells: Any) -> ColumnType:
     import pyarrow.compute as pc
 
     stripped = pc.utf8_trim_whitespace(cells)
-    known = pc.unique(pc.filter(stripped, pc.invert(_is_missing(stripped))))
+    known = pc.filter(stripped, pc.invert(_is_missing(stripped)))
     if not len(known):
         return ColumnType(pa.float64())
     if pc.all(pc.is_in(pc.utf8_lower(known), pa.array(["true", "false"]))).as_py():
         return ColumnType(pa.bool_())
-    if pc.all(pc.match_substring_regex(known, f"^{WHOLE}$")).as_py():
-        is_code = any(len(cell) > 20 or abs(int(cell)) > LARGEST for cell in known.to_pylist())
+    whole = pc.match_substring_regex(known, f"^({WHOLE})$")
+    if pc.all(whole).as_py():
+        is_code = any(len(cell) > 20 or abs(int(cell)) > LARGEST for cell in pc.unique(known).to_pylist())
         return ColumnType(pa.string() if is_code else pa.int64())
-    if pc.all(pc.match_substring_regex(known, f"^({NUMBER})$", ignore_case=True)).as_py():
-        return ColumnType(pa.float64())
-    return ColumnType(pa.string())
+    numbers = pc.match_substring_regex(known, f"^({NUMBER})$", ignore_case=True)
+    if pc.mean(numbers.cast(pa.float64())).as_py() < MOSTLY:
+        return ColumnType(pa.string())
+    is_whole = pc.all(pc.filter(whole, numbers)).as_py()
+    return ColumnType(pa.int64() if is_whole else pa.float64())
 
 
 def typed(cells: Any, name: str, wanted: ColumnType) -> tuple[Any, list[tuple[int, str]]]:

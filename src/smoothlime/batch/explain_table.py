@@ -98,7 +98,8 @@ def explain_table(
         Rows of a block, which is what may be lost and done again; by default a power of two up to 8,192.
     background
         As in `explain`; without it, and unless sigma is a `Neighbourhood`, the table itself gives the scales: one pass
-        over it comes first. Standard deviations are those of all rows, ranks those of 100,000.
+        over it comes first. Standard deviations are those of all rows, ranks those of 100,000. `False`: there is none,
+        and sigma counts in the units of the features.
 
     Other arguments are those of `explain`; effects of other levels of categories are not written.
 
@@ -107,9 +108,9 @@ def explain_table(
     >>> import tempfile, numpy as np, pyarrow as pa, pyarrow.parquet as pq, smoothlime as sl
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     pq.write_table(pa.table({"a": np.arange(5.0), "b": np.ones(5)}), f"{folder}/rows.parquet")
-    ...     done = sl.explain_table(lambda x: x[:, 0] ** 2, f"{folder}/rows.parquet", f"{folder}/out", fixed=["b"])
+    ...     done = sl.explain_table(lambda x: (x[:, 0] + 1) ** 2, f"{folder}/rows.parquet", f"{folder}/out")
     ...     done.rows, sl.load(f"{folder}/out").values[:, 0].round(3)
-    (5, array([0., 2., 4., 6., 8.]))
+    (5, array([ 2.,  4.,  6.,  8., 10.]))
     """
     options = Options(
         n_samples=n_samples, rtol=rtol, atol=atol, confidence=confidence, guarantee=guarantee,

@@ -59,7 +59,7 @@ def load(path: str | os.PathLike[str], *, check: bool = True, rows: Rows = None)
     >>> (again.values == e.values).all(), (again.perturbations(0) == e.perturbations(0)).all()
     (np.True_, np.True_)
     """
-    if isinstance(path, str | os.PathLike) and "\0" not in str(path) and Path(path).is_dir():
+    if isinstance(path, str | os.PathLike) and os.fspath(path) and os.path.isdir(path):
         return load_folder(path, rows=rows)
     if rows is not None:
         msg = "rows is for folders of explain_table; a file is loaded whole. Take rows of it: load(path)[10:20]"
@@ -82,7 +82,7 @@ def finished_job(folder: Path) -> tuple[Manifest, list[Entry]]:
     """The manifest of a job that is done, and its blocks in order; an error where it is not, or parts are gone."""
     manifest = read_manifest(folder)
     if manifest is None:
-        msg = f"{str(folder)!r} is a folder without results of explain_table; give the file in it"
+        msg = f"{str(folder)!r} is a folder, without results of explain_table; give the file in it"
         raise UnreadableFile(msg)
     journal = read_journal(folder)
     if manifest.finished is None:

@@ -134,7 +134,8 @@ def check_same(old: dict[str, Any], new: dict[str, Any], folder: Path) -> None:
         more = f"; and {len(changed) - TOLD} more" if len(changed) > TOLD else ""
         msg = (
             f"destination {str(folder)!r} holds a job that was asked something else: {'; '.join(changed[:TOLD])}{more}."
-            " Ask the same, choose another folder, or start anew with resume=False, which removes what is there"
+            " Ask the same, choose another folder, or start anew with resume=False (--no-resume), which removes"
+            " what is there"
         )
         raise InvalidArgument(msg, argument="destination")
 

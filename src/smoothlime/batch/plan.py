@@ -104,7 +104,7 @@ def _asked(request: Request, chosen: Chosen) -> dict[str, Any]:
         "key": chosen.key,
         "block_rows": rows_per_block(len(chosen.features)) if size == "auto" else size,
         "settings": {name: plain(each) for name, each in request.settings.items()},
-        "background": None if request.background is None else "given",
+        "background": _kind(request.background),
         "versions": {name: each for name, each in versions().items() if name != "python"},
     }
     try:
@@ -112,6 +112,11 @@ def _asked(request: Request, chosen: Chosen) -> dict[str, Any]:
     except TypeError as err:
         msg = f"settings of a table are kept in a file, which cannot hold one of them: {err}"
         raise InvalidArgument(msg) from err
+
+
+def _kind(background: Any) -> str:
+    """Where scales come from."""
+    return "none" if background is False else "the table" if background is None else "given"
 
 
 def _first(source: Source, chosen: Chosen) -> Run:
@@ -144,7 +149,7 @@ def _survey(request: Request, chosen: Chosen) -> Survey:
 
 def _neighbourhood(request: Request, model: Any, frame: Any, surveyed: Survey | None, levels: Any) -> Neighbourhood:
     """In which all rows are explained: that of the background, or else of the table itself."""
-    background = request.background
+    background = None if request.background is False else request.background
     if surveyed is not None and surveyed.chosen is not None:
         background = ChosenRows(as_frame(surveyed.chosen, levels), surveyed.spread)
     placing = {name: request.settings[name] for name in PLACING}
@@ -184,7 +189,7 @@ def _levels(found: dict[str, Any], background: Any) -> dict[str, Any]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    table = None if background is None else as_table(background)
+    table = None if background is None or background is False else as_table(background)
     levels = dict(found)
     for name, own in found.items():
         if table is None or table.backend != "pandas" or name not in table.names:

@@ -15,6 +15,7 @@ import numpy as np
 from .._core.types import Array
 from ..errors import UnreadableFile
 from ..models import Evaluation, as_model
+from ..models.files import read_model
 
 FIXED = 16
 """Rows whose predictions stand for a model that comes from no file."""
@@ -31,7 +32,7 @@ class ModelReference:
 
     @classmethod
     def to(cls, model: Any) -> ModelReference:
-        """To a model in memory, or in an ONNX file."""
+        """To a model in memory, or in a file."""
         if isinstance(model, ModelReference):
             return model
         if isinstance(model, str | os.PathLike):
@@ -64,7 +65,8 @@ class _File:
     path: str
 
     def __call__(self) -> Any:
-        return as_model(self.path)
+        model, _ = read_model(self.path)
+        return as_model(model) if isinstance(model, str) else model  # the path of an ONNX file
 
 
 def digest_of(numbers: Array) -> str:

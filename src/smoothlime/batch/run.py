@@ -164,7 +164,7 @@ def _finish(request: Request, run: Run, folder: Path, manifest: Manifest, totals
     if totals.blocks != manifest.blocks or totals.rows + totals.failed != manifest.count:
         msg = (
             f"{totals.rows:,} rows explained and {totals.failed:,} errors in {totals.blocks:,} blocks do not add up to"
-            f" the {manifest.count:,} rows of the table in {manifest.blocks:,} blocks; explain it anew with resume=False"
+            f" the {manifest.count:,} rows of the table in {manifest.blocks:,} blocks; start anew with resume=False"
         )
         raise UnreadableFile(msg)
     sync_folder(folder)

@@ -79,15 +79,8 @@ class Done:
 
 def explain_block(model: Any, job: Job, block: Block) -> Done:
     """Every row of a block explained, or named with the reason why not."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", SmoothlimeWarning)
-        found, failed = _explain_run(model, job, block.run)
     warned: dict[str, str] = {}
-    for each in caught:
-        if issubclass(each.category, SmoothlimeWarning) and not issubclass(each.category, NotConverged):
-            warned.setdefault(each.category.__name__, str(each.message))
-        elif not issubclass(each.category, SmoothlimeWarning):
-            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+    found, failed = _explain_run(model, job, block.run, warned)
     fields = _fields(found, len(job.columns.features))
     order = np.argsort(np.concatenate([np.zeros(0, np.intp), *(at for at, _ in found)]), kind="stable")
     fields = {name: each[order] for name, each in fields.items()}
@@ -114,11 +107,11 @@ Found = list[tuple[Indices, Explanation]]
 Failed = list[tuple[int, str]]
 
 
-def _explain_run(model: Any, job: Job, run: Run) -> tuple[Found, Failed]:
+def _explain_run(model: Any, job: Job, run: Run, warned: dict[str, str]) -> tuple[Found, Failed]:
     failed = list(run.failed)
     found: Found = []
     if len(run.rows):
-        rows = _Rows(model, job, run)
+        rows = _Rows(model, job, run, warned)
         gone = rows.hopeless()
         failed += [(int(run.positions[at]), reason) for at, reason in gone.items()]
         left = np.setdiff1d(np.arange(len(run.rows)), list(gone))
@@ -134,8 +127,8 @@ def _explain_run(model: Any, job: Job, run: Run) -> tuple[Found, Failed]:
 class _Rows:
     """Rows of a block, which are explained together as far as the model takes them."""
 
-    def __init__(self, model: Any, job: Job, run: Run) -> None:
-        self.model, self.job, self.run = model, job, run
+    def __init__(self, model: Any, job: Job, run: Run, warned: dict[str, str]) -> None:
+        self.model, self.job, self.run, self.warned = model, job, run, warned
         self.gaps = gaps_of(run.rows, job.columns.features)
         self._reasons: dict[bytes, str] = {}
 
@@ -195,7 +188,15 @@ class _Rows:
 
     def _call(self, at: Indices) -> Explanation:
         rows = self.run.rows if len(at) == len(self.run.rows) else self.run.rows.take(at)
-        return explain(self.model, self.job.frame(rows), **self.job.settings, switches=False, progress=False)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", SmoothlimeWarning)
+            e = explain(self.model, self.job.frame(rows), **self.job.settings, switches=False, progress=False)
+        for each in caught:
+            if not issubclass(each.category, SmoothlimeWarning):
+                warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+            elif not issubclass(each.category, NotConverged):  # counted instead
+                self.warned.setdefault(each.category.__name__, self._placed(str(each.message), at))
+        return e
 
     def _problem(self, rows: Any) -> Any:
         settings = {name: self.job.settings[name] for name in ("sigma", "output")}
@@ -227,8 +228,17 @@ class _Rows:
         return self._reasons[key]
 
     def _reason(self, at: int, err: SmoothlimeError) -> str:
-        """An error about the only row of a call, with its place in the table."""
-        return re.sub(r"\brow 0\b", f"row {self.run.positions[at]}", str(err), flags=re.IGNORECASE)
+        """An error about the only row of a call."""
+        return self._placed(str(err), np.array([at]))
+
+    def _placed(self, message: str, at: Indices) -> str:
+        """A message about rows of a call, which it counts from 0, with their places in the table."""
+
+        def place(found: re.Match[str]) -> str:
+            row = int(found[2])
+            return f"{found[1]} {self.run.positions[at[row]]}" if row < len(at) else found[0]
+
+        return re.sub(r"\b([Rr]ow) (\d+)\b", place, message)
 
 
 def _free(job: Job) -> Indices:

@@ -21,7 +21,10 @@ from ._messages import naming_option, say
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Error codes of a full disk."""
 
-COMMANDS = ("bench", "check", "compare", "explain", "plan", "report", "reproduce")
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
+
+COMMANDS = ("bench", "check", "compare", "explain", "merge", "plan", "report", "reproduce")
 
 
 class _Commands(click.Group):
@@ -58,6 +61,9 @@ class _Commands(click.Group):
             command = self.get_command(ctx, ctx.invoked_subcommand or "")
             say(err if command is None else naming_option(err, command))
             sys.exit(2)
+        except KeyboardInterrupt:
+            say("interrupted")
+            sys.exit(INTERRUPTED)
 
 
 def _forget_output() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from ._inputs import ProblemOptions, check_file, problem_options, split_names
 from ._messages import warnings_as_lines
 from ._options import Renamed
+from ._table_run import TableOptions, is_folder, table_options
 
 if TYPE_CHECKING:
     from ..result.explanation import Explanation
@@ -25,7 +26,12 @@ MOST_NAMED = 8
 )
 @click.argument("model")
 @click.argument("table")
-@click.option("-o", "--out", help="File to write, .json or .parquet; without it the explanations are printed.")
+@click.option(
+    "-o",
+    "--out",
+    help="File to write, .json or .parquet, or a folder: for tables of any size, written part by part. Without it the"
+    " explanations are printed.",
+)
 @problem_options("TABLE", most=None)
 @click.option(
     "--method",
@@ -65,8 +71,10 @@ MOST_NAMED = 8
     help="Columns of 0 and 1 that are one category, separated by commas, once for each group; auto finds such groups"
     " among the columns that are held fixed, none has none.",
 )
+@table_options
 def command(
     problem: ProblemOptions,
+    table_run: TableOptions,
     out: str | None,
     method: str,
     design: str,
@@ -80,12 +88,19 @@ def command(
 ) -> None:
     """Explain MODEL, a model file or module:attribute, around the rows of TABLE.
 
-    TABLE is a CSV file with a header, or a Parquet file. Columns that hold no numbers are held fixed.
+    TABLE is a CSV file with a header, or a Parquet file; with --out FOLDER also a folder or a glob of Parquet files,
+    of any size. Columns that hold no numbers are held fixed.
     """
     from ..explain import explain
     from ..io.files import WRITERS
     from ..plots.text import made_by
 
+    if is_folder(out):
+        settings = {"method": method, "design": design, "n_samples": n_samples, "rtol": rtol, "seed": seed}
+        settings |= {"max_samples": max_samples, "confidence": confidence}
+        table_run.explain(problem, str(out), settings)
+        return
+    table_run.refuse()
     check_file(out, tuple(WRITERS), "--out", read=(problem.table, problem.background))
     asked = problem.read()
     around: dict[str, Any] = {"sigma": asked.neighbourhood}

@@ -193,6 +193,8 @@ def learn(
     said, unit, scores = list(words), std.copy(), rows.copy()
     for j in map(int, np.flatnonzero(~held)):
         seen = rows[~np.isnan(rows[:, j]), j]
+        if spread is not None:  # the ends of all rows, so that none lies beyond
+            seen = np.append(seen, [spread.least[j], spread.largest[j]])
         if said[j] == "auto":
             said[j] = _suitable(seen, std[j] * (sigma[j] if sigma.ndim else sigma))
         if said[j] == "category":

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
 import pickle
 import queue
 import signal
+import sys
 import threading
+import types
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...errors import InvalidArgument, WrongType
 from ..blocks import Block
@@ -20,6 +20,9 @@ from ..reference import ModelReference, one_thread
 from ..work import Done, Job, explain_block, give_up
 from .ahead import ahead
 from .wire import pack, unpack
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 TRIES = 2
 """Processes that a block may kill before its rows go to the errors."""
@@ -33,8 +36,8 @@ THREADS = (
 )
 
 GUARD = (
-    "put the call under `if __name__ == '__main__':` in a script, and define the model in a module that can be"
-    " imported; or use workers=1"
+    "define the model in a module that can be imported; or, in a script, put the call under"
+    " `if __name__ == '__main__':`; or use workers=1"
 )
 
 
@@ -154,16 +157,13 @@ class _Worker:
     @classmethod
     def start(cls, payload: bytes) -> _Worker:
         """A new Python, which has nothing of this process but the payload, and computes with one thread."""
+        import multiprocessing
+
         context = multiprocessing.get_context("spawn")
         here, there = context.Pipe()
         process = context.Process(target=_work, args=(there,), daemon=True)
-        before = {name: os.environ.get(name) for name in THREADS}
-        os.environ.update(dict.fromkeys(THREADS, "1"))
-        try:
+        with _surroundings(has_main=b"__main__" in payload):
             process.start()
-        finally:
-            for name, value in before.items():
-                os.environ.pop(name) if value is None else os.environ.update({name: value})
         there.close()
         with contextlib.suppress(OSError):  # it died at once: seen when its answer is waited for
             here.send_bytes(payload)
@@ -203,6 +203,25 @@ class _Worker:
         if self.process.is_alive():
             self.process.kill()
             self.process.join()
+
+
+@contextlib.contextmanager
+def _surroundings(*, has_main: bool) -> Iterator[None]:
+    """What a new process sees: libraries told to use one thread, and no main script, if none is needed.
+
+    A new process would run the script first, to have what it defines; without a guard, that would begin the job again.
+    """
+    before = {name: os.environ.get(name) for name in THREADS}
+    main = sys.modules["__main__"]
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    if not has_main:
+        sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
 def _pickled(model: ModelReference, job: Job) -> bytes:
