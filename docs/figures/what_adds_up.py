@@ -37,8 +37,8 @@ def main():
     figure, axes = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
     for found, axis in zip((exact, drawn), axes, strict=True):
         found.plot(ax=axis, most=8)
-    axes[0].set_title("A forest: exact", fontsize=10)
-    axes[1].set_title("The same, rounded to tens: 95% intervals", fontsize=10)
+    axes[0].set_title("A forest: exact", fontsize=10, loc="left")
+    axes[1].set_title("The same, rounded to tens: 95% intervals", fontsize=10, loc="left")
     figure.savefig(Path(__file__).with_name("what_adds_up.svg"), metadata={"Date": None})
     print(exact, drawn, sep="\n")
 

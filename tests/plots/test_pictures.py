@@ -257,6 +257,9 @@ class TestGuarantees:
             [line.get_xdata()[1] for line in lines], np.maximum(found.within, found.relative)[order]
         )
         assert found.verdict in " ".join(ax.get_title("left").split())
+        unknown = dataclasses.replace(found, within=np.full(6, 1e12)).plot()
+        assert unknown.get_xlim()[1] < 0.2  # endless ones end in arrows
+        assert sum(line.get_marker() == ">" for line in unknown.lines) == 6
         wrong = sl.agreement(Step([1.0, 0.5]), self.ROWS, sigma=0.5).plot(most=3)
         assert "disagree" in wrong.get_legend_handles_labels()[1]
         assert {text.get_text() for text in wrong.texts} <= {"x0", "x1", "x0, x1"}

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 COLOURS = {True: (RAISES, "agree", "o"), False: (LOWERS, "disagree", "X"), None: (UNSURE, "cannot tell", "D")}
 """Colour, word and mark of each verdict"""
 
+ANY_AMOUNT = 10.0
+"""Relative differences from here on are drawn as endless: there is hardly a slope to compare with"""
+
 MOST_NAMES, LONGEST = 3, 32
 """Features named at a row that disagrees, and characters of their names"""
 
@@ -32,16 +35,15 @@ def agreement(found: Agreement, *, ax: Axes | None = None, most: int = 25) -> Ax
     chosen = order[: check_count(most, "most")]
     ax, is_new = open_axes(ax, 1.7 + 0.3 * max(2, len(chosen)))
     known = np.concatenate([found.relative[chosen], found.within[chosen], [found.margin]])
-    far = 1.1 * float(known[np.isfinite(known)].max())
+    far = 1.1 * float(known[known < ANY_AMOUNT].max(initial=0.0) or 1.0)
     ax.axvspan(0, found.margin, color=RULE, alpha=0.3, linewidth=0, label=f"margin {percent(found.margin)}")
     for place, row in enumerate(chosen):
         colour, word, mark = COLOURS[found.agrees[row]]
         at, end = (min(float(each[row]), far) for each in (found.relative, found.within))
         ax.plot([at, max(at, end)], [-place, -place], color=ink(ax), linewidth=1.2)
-        if found.within[row] > far:
-            ax.plot(far, -place, ">", color=ink(ax), markersize=5)
-        elif end > at:
-            ax.plot(end, -place, "|", color=ink(ax), markersize=8)
+        is_endless = max(found.relative[row], found.within[row]) > far
+        if is_endless or end > at:
+            ax.plot(max(at, end), -place, ">" if is_endless else "|", color=ink(ax), markersize=5 if is_endless else 8)
         has_label = word in ax.get_legend_handles_labels()[1]
         ax.plot(at, -place, mark, color=colour, markersize=7, label=None if has_label else word)
         if found.features[row]:

@@ -61,6 +61,7 @@ def _one(found: Comparison, i: int, ax: Axes | None, confidence: float, most: in
     allowed = float(found.allowed[i])
     lower, upper = (end[i, chosen] * found.explanation.std[chosen] for end in found.explanation.interval(confidence))
     ax.barh(places, 2 * allowed, left=old - allowed, height=0.78, color=RULE, alpha=0.3, linewidth=0, label="margin")
+    ax.use_sticky_edges = False  # boxes need not end at the frame
     ax.barh(places, old, height=0.4, color=UNSURE, label="old")
     is_beyond = (lower > allowed) | (upper < -allowed)
     whiskers(ax, new, places, old + lower, old + upper)
