@@ -28,9 +28,11 @@ from .guarantees import (
     plan,
     robustness,
 )
+from .interactions import interactions
 from .models import Model, as_model, from_functions
 from .models.remote import remote
 from .result.explanation import Explanation
+from .result.interactions import Interactions
 from .sigma_path import SigmaPath, sigma_path
 from .space.neighbourhood import Neighbourhood
 
@@ -44,6 +46,7 @@ __all__ = [
     "Differences",
     "Explainer",
     "Explanation",
+    "Interactions",
     "Jumps",
     "Lime",
     "Model",
@@ -66,6 +69,7 @@ __all__ = [
     "explain_table",
     "from_functions",
     "gradient_bound",
+    "interactions",
     "load",
     "plan",
     "plots",

@@ -1,8 +1,9 @@
 """Functions whose explanation is known in closed form, and the checks to hold an estimator against them.
 
-Every function is a model: give it to `explain` as it is. `slopes(x, neighbourhood)` is the true w(x) and
-`smoothed(x, neighbourhood)` the true F(x). Most depend on one projection s = v·a + c, which is normal with mean
-μ = v·x + c and variance τ² = vᵀΣv near x, so that w(x) = v·E[h'(s)] needs one dimension only.
+Every function is a model: give it to `explain` as it is. `slopes(x, neighbourhood)` is the true w(x),
+`smoothed(x, neighbourhood)` the true F(x), `second_slopes(x, neighbourhood)` its Hessian. Most depend on one projection
+s = v·a + c, which is normal with mean μ = v·x + c and variance τ² = vᵀΣv near x, so that w(x) = v·E[h'(s)] needs one
+dimension only.
 
 >>> from smoothlime import Neighbourhood
 >>> Sine([2.0, 0.0]).slopes([[0.0, 0.0]], Neighbourhood(0.1)).round(4)
@@ -20,6 +21,7 @@ import numpy as np
 
 from ._core.types import Array, Points
 from ._core.validate import as_float_array, check_rows
+from .errors import InvalidArgument
 from .space.neighbourhood import Neighbourhood
 
 FAMILY_MISS = 1e-6
@@ -59,6 +61,11 @@ class KnownFunction:
         rows = check_rows(x, "x")
         return self._smoothed(rows, covariance(neighbourhood, rows.shape[1]))
 
+    def second_slopes(self, x: Any, neighbourhood: Neighbourhood) -> Array:
+        """True ∇²F(x), (r, d, d)."""
+        rows = check_rows(x, "x")
+        return self._second_slopes(rows, covariance(neighbourhood, rows.shape[1]))
+
     def _values(self, a: Array) -> Array:
         raise NotImplementedError
 
@@ -71,15 +78,22 @@ class KnownFunction:
     def _smoothed(self, x: Array, cov: Array) -> Array:
         raise NotImplementedError
 
+    def _second_slopes(self, x: Array, cov: Array) -> Array:
+        raise NotImplementedError
+
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A function h of one variable, its derivative, and the means of both over N(μ, τ²)."""
+    """A function h of one variable, its derivative, and the means of both over N(μ, τ²).
+
+    `mean_bend` is the derivative of the latter in μ: the mean of the second derivative, kinks and jumps included.
+    """
 
     value: Callable[[Array], Array]
     derivative: Callable[[Array], Array]
     mean: Callable[[Array, float], Array]
     mean_derivative: Callable[[Array, float], Array]
+    mean_bend: Callable[[Array, float], Array] | None = None
 
 
 class RidgeFunction(KnownFunction):
@@ -103,6 +117,22 @@ class RidgeFunction(KnownFunction):
     def _smoothed(self, x: Array, cov: Array) -> Array:
         return self.profile.mean(x @ self.v + self.c, sqrt(self.v @ cov @ self.v))
 
+    def _second_slopes(self, x: Array, cov: Array) -> Array:
+        assert self.profile.mean_bend is not None
+        bend = self.profile.mean_bend(x @ self.v + self.c, sqrt(self.v @ cov @ self.v))
+        return bend[:, None, None] * np.outer(self.v, self.v)
+
+
+_LINE = Profile(lambda s: s, np.ones_like, lambda m, t: m, lambda m, t: np.ones_like(m), lambda m, t: np.zeros_like(m))
+
+_COSINE = Profile(
+    np.cos,
+    lambda s: -np.sin(s),
+    lambda m, t: np.cos(m) * np.exp(-(t**2) / 2),
+    lambda m, t: -np.sin(m) * np.exp(-(t**2) / 2),
+    lambda m, t: -np.cos(m) * np.exp(-(t**2) / 2),
+)
+
 
 class Quadratic(KnownFunction):
     """½ aᵀA a + b·a, with A made symmetric."""
@@ -123,6 +153,9 @@ class Quadratic(KnownFunction):
 
     def _smoothed(self, x: Array, cov: Array) -> Array:
         return self._values(x) + np.trace(self.A @ cov) / 2
+
+    def _second_slopes(self, x: Array, cov: Array) -> Array:
+        return np.tile(self.A, (len(x), 1, 1))
 
 
 class RadialBasis(KnownFunction):
@@ -148,10 +181,80 @@ class RadialBasis(KnownFunction):
         widened = self.width**2 * np.eye(len(cov)) + cov
         return -np.linalg.solve(widened, (x - self.centre).T).T * self._smoothed(x, cov)[:, None]
 
+    def _second_slopes(self, x: Array, cov: Array) -> Array:
+        inverse = np.linalg.inv(self.width**2 * np.eye(len(cov)) + cov)
+        pull = (x - self.centre) @ inverse
+        return (pull[:, :, None] * pull[:, None, :] - inverse) * self._smoothed(x, cov)[:, None, None]
+
+
+class SineProduct(KnownFunction):
+    """sin(u·a)·sin(v·a) = ½cos((u − v)·a) − ½cos((u + v)·a): what acts together, whatever Σ is."""
+
+    def __init__(self, u: Any, v: Any) -> None:
+        one, other = as_float_array(u, "u"), as_float_array(v, "v")
+        self.parts = RidgeFunction(_COSINE, one - other), RidgeFunction(_COSINE, one + other)
+
+    def _values(self, a: Array) -> Array:
+        return self._half(lambda part: part._values(a))
+
+    def _gradients(self, a: Array) -> Array:
+        return self._half(lambda part: part._gradients(a))
+
+    def _slopes(self, x: Array, cov: Array) -> Array:
+        return self._half(lambda part: part._slopes(x, cov))
+
+    def _smoothed(self, x: Array, cov: Array) -> Array:
+        return self._half(lambda part: part._smoothed(x, cov))
+
+    def _second_slopes(self, x: Array, cov: Array) -> Array:
+        return self._half(lambda part: part._second_slopes(x, cov))
+
+    def _half(self, of: Callable[[RidgeFunction], Array]) -> Array:
+        return (of(self.parts[0]) - of(self.parts[1])) / 2
+
+
+class Box(KnownFunction):
+    """1 where low < a <= high in every feature, else 0: a leaf of a tree. For diagonal Σ."""
+
+    def __init__(self, low: Any, high: Any) -> None:
+        self.low = as_float_array(low, "low")
+        self.high = as_float_array(high, "high")
+
+    def _values(self, a: Array) -> Array:
+        return np.asarray(((a > self.low) & (a <= self.high)).all(axis=1), dtype=np.float64)
+
+    def _gradients(self, a: Array) -> Array:
+        return np.zeros_like(a)
+
+    def _smoothed(self, x: Array, cov: Array) -> Array:
+        return np.asarray(self._sides(x, cov)[0].prod(axis=1))
+
+    def _slopes(self, x: Array, cov: Array) -> Array:
+        p, first, _ = self._sides(x, cov)
+        return np.stack([first[:, j] * np.delete(p, j, axis=1).prod(axis=1) for j in range(x.shape[1])], axis=1)
+
+    def _second_slopes(self, x: Array, cov: Array) -> Array:
+        p, first, second = self._sides(x, cov)
+        found = np.empty((len(x), *cov.shape))
+        for i, j in np.ndindex(cov.shape):
+            ends = second[:, i] if i == j else first[:, i] * first[:, j]
+            found[:, i, j] = ends * np.delete(p, [i, j], axis=1).prod(axis=1)
+        return found
+
+    def _sides(self, x: Array, cov: Array) -> tuple[Array, Array, Array]:
+        """Chance to lie between the two sides of each feature, and its derivatives in x, (r, d) each."""
+        if (cov != np.diag(np.diag(cov))).any():
+            msg = "the mean of a box is known where features are perturbed independently of each other"
+            raise InvalidArgument(msg)
+        std = np.sqrt(np.diag(cov))
+        low, high = (self.low - x) / std, (self.high - x) / std
+        finite = [np.where(np.isfinite(end), end, 0.0) * _phi(end) for end in (low, high)]
+        return _Phi(high) - _Phi(low), (_phi(low) - _phi(high)) / std, (finite[0] - finite[1]) / std**2
+
 
 def Linear(v: Any, c: float = 0.0) -> RidgeFunction:
     """v·a + c."""
-    return RidgeFunction(Profile(lambda s: s, np.ones_like, lambda m, t: m, lambda m, t: np.ones_like(m)), v, c)
+    return RidgeFunction(_LINE, v, c)
 
 
 def Cubic(v: Any, c: float = 0.0) -> RidgeFunction:
@@ -162,6 +265,7 @@ def Cubic(v: Any, c: float = 0.0) -> RidgeFunction:
             lambda s: 3 * s**2,
             lambda m, t: m**3 + 3 * m * t**2,
             lambda m, t: 3 * (m**2 + t**2),
+            lambda m, t: 6 * m,
         ),
         v,
         c,
@@ -176,6 +280,7 @@ def Sine(v: Any, c: float = 0.0) -> RidgeFunction:
             np.cos,
             lambda m, t: np.sin(m) * np.exp(-(t**2) / 2),
             lambda m, t: np.cos(m) * np.exp(-(t**2) / 2),
+            lambda m, t: -np.sin(m) * np.exp(-(t**2) / 2),
         ),
         v,
         c,
@@ -188,7 +293,7 @@ def Exponential(v: Any, c: float = 0.0) -> RidgeFunction:
     def mean(m: Array, t: float) -> Array:
         return np.exp(m + t**2 / 2)
 
-    return RidgeFunction(Profile(np.exp, np.exp, mean, mean), v, c)
+    return RidgeFunction(Profile(np.exp, np.exp, mean, mean, mean), v, c)
 
 
 def Probit(v: Any, c: float = 0.0) -> RidgeFunction:
@@ -199,6 +304,7 @@ def Probit(v: Any, c: float = 0.0) -> RidgeFunction:
             _phi,
             lambda m, t: _Phi(m / sqrt(1 + t**2)),
             lambda m, t: _phi(m / sqrt(1 + t**2)) / sqrt(1 + t**2),
+            lambda m, t: -m * _phi(m / sqrt(1 + t**2)) / sqrt(1 + t**2) ** 3,
         ),
         v,
         c,
@@ -213,6 +319,7 @@ def Absolute(v: Any, c: float = 0.0) -> RidgeFunction:
             np.sign,
             lambda m, t: m * (2 * _Phi(m / t) - 1) + 2 * t * _phi(m / t),
             lambda m, t: 2 * _Phi(m / t) - 1,
+            lambda m, t: 2 * _phi(m / t) / t,
         ),
         v,
         c,
@@ -227,6 +334,7 @@ def Relu(v: Any, c: float = 0.0) -> RidgeFunction:
             lambda s: (s > 0).astype(np.float64),
             lambda m, t: m * _Phi(m / t) + t * _phi(m / t),
             lambda m, t: _Phi(m / t),
+            lambda m, t: _phi(m / t) / t,
         ),
         v,
         c,
@@ -241,6 +349,7 @@ def Step(v: Any, c: float = 0.0) -> RidgeFunction:
             np.zeros_like,
             lambda m, t: _Phi(m / t),
             lambda m, t: _phi(m / t) / t,
+            lambda m, t: -m * _phi(m / t) / t**3,
         ),
         v,
         c,

@@ -9,7 +9,7 @@ from scipy import stats
 import smoothlime as sl
 from smoothlime import testing as known
 from smoothlime.draws.designs import PARTS
-from smoothlime.draws.long_draws import SHARE, long_draws
+from smoothlime.draws.long_draws import FAR_SHARE, SHARE, long_draws
 from smoothlime.uncertainty.stopping import Stopping
 
 V = np.linspace(-0.5, 0.6, 8)
@@ -51,6 +51,19 @@ def test_each_length_goes_to_the_same_quantile_of_the_mixture(d, share):
         np.testing.assert_allclose((1 - share) * plain(after**2) + share * more(after**2), plain(before**2), rtol=1e-4)
     np.testing.assert_allclose(longer / after[..., None], z / before[..., None], rtol=1e-12)
     np.testing.assert_allclose(weights, 1 / (1 - share + share * after**2 / d), rtol=1e-12)
+
+
+@pytest.mark.parametrize("share", [0.3, FAR_SHARE])
+@pytest.mark.parametrize("d", [1, 2, 3, 8, 128])
+def test_lengths_of_four_degrees_more_are_those_of_their_mixture(d, share):
+    z = np.random.default_rng(d).standard_normal((5, 400, d))
+    longer, weights = long_draws(z, share, more=4)
+    before, after = (np.linalg.norm(each, axis=-1) for each in (z, longer))
+    for tail in ("cdf", "sf"):
+        plain, more = (getattr(stats.chi2(d + k), tail) for k in (0, 4))
+        np.testing.assert_allclose((1 - share) * plain(after**2) + share * more(after**2), plain(before**2), rtol=2e-3)
+    np.testing.assert_allclose(longer / after[..., None], z / before[..., None], rtol=1e-12)
+    np.testing.assert_allclose(weights, 1 / (1 - share + share * after**4 / (d * (d + 2))), rtol=1e-12)
 
 
 def test_lengths_that_no_draw_has_stay_finite():
@@ -154,7 +167,7 @@ NONE = 1e-12
 class TestGain:
     def error(self, function, rows, n, share):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("smoothlime.sampling.plan.SHARE", share)
+            patch.setattr("smoothlime.estimators.clime.SHARE", share)
             e = sl.explain(function.values, rows, n_samples=n, draws="independent")
         assert e.provenance.longer == share
         truth = function.slopes(rows[0], sl.Neighbourhood(1.0)).reshape(-1)

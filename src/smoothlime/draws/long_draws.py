@@ -21,37 +21,53 @@ SHARE = 1 / 3
 """Of lengths that are longer ones. With all of them weights would have no bound, and what lies close to x could go
 unseen by thousands of draws."""
 
+FAR_SHARE = 3 / 5
+"""For second slopes, which are learnt from products of draws: that of lengths of χ with d + 4 degrees of freedom, whose
+density is ‖z‖⁴/(d(d + 2)) times that of χ_d. Plain draws show too little of what is far out: 95% intervals from 256 or
+1,024 of them held 70% to 90% on |v·a| and probit, and those from longer ones 92% and more, with errors of a third."""
+
+DEGREES = {SHARE: 2, FAR_SHARE: 4}
+"""Further degrees of freedom that a share of longer lengths has."""
+
 STEPS = 16
 """In which the share grows from 0 to what it is."""
 
 
-def long_draws(z: Array, share: float = SHARE) -> tuple[Array, Array]:
+def long_draws(z: Array, share: float = SHARE, *, more: int = 2) -> tuple[Array, Array]:
     """Normal draws (..., d) of which a share is made longer, and their weights (...), of mean 1.
 
-    Each length goes to the quantile that it was among those of normal draws: draws that fill space evenly still do.
+    Longer lengths have two degrees of freedom `more`, or four. Each length goes to the quantile that it was among those
+    of normal draws: draws that fill space evenly still do.
     """
-    relative = np.einsum("...d,...d->...", z, z) / z.shape[-1]
-    longer = _same_quantile(relative, share, z.shape[-1])
-    return z * np.sqrt(longer / relative)[..., None], 1 / (1 - share + share * longer)
+    d = z.shape[-1]
+    relative = np.einsum("...d,...d->...", z, z) / d
+    longer = _same_quantile(relative, share, d, more)
+    return z * np.sqrt(longer / relative)[..., None], 1 / (1 - share + share * _times(longer, d, more))
 
 
-def _same_quantile(relative: Array, share: float, d: int) -> Array:
+def _times(t: Array, d: int, more: int) -> Array:
+    """Density of longer lengths, t = ‖z‖²/d, as a multiple of that of normal ones."""
+    return t if more == 2 else t * t * (d / (d + 2))
+
+
+def _same_quantile(relative: Array, share: float, d: int, more: int) -> Array:
     """‖z‖²/d of the lengths whose quantile is that of `relative` among normal ones.
 
     As the share s grows from 0, the mass that moves out beyond t = ‖z‖²/d is t/(d/2) times the density of normal draws
     there, and so a quantile t goes outwards by dt/ds = t / (d/2·(1 − s + s·t)): this is followed by the classical rule
     of Runge and Kutta. With one feature tails are met within 10⁻⁵ of themselves down to 10⁻³, and 10⁻⁴ down to 10⁻⁶;
-    with more features closer.
+    with more features closer. With four degrees more the mass is 1 + t·d/(d + 2) times as much.
     """
     step, t = share / STEPS, relative
     for at in np.arange(STEPS) * step:
-        first = _outwards(at, t, d)
-        second = _outwards(at + step / 2, t + step / 2 * first, d)
-        third = _outwards(at + step / 2, t + step / 2 * second, d)
-        fourth = _outwards(at + step, t + step * third, d)
+        first = _outwards(at, t, d, more)
+        second = _outwards(at + step / 2, t + step / 2 * first, d, more)
+        third = _outwards(at + step / 2, t + step / 2 * second, d, more)
+        fourth = _outwards(at + step, t + step * third, d, more)
         t = t + step / 6 * (first + 2 * (second + third) + fourth)
     return t
 
 
-def _outwards(share: float, t: Array, d: int) -> Array:
-    return t / (d / 2 * (1 - share) + d / 2 * share * t)
+def _outwards(share: float, t: Array, d: int, more: int) -> Array:
+    moved = t if more == 2 else t * (1 + t * (d / (d + 2)))
+    return moved / (d / 2 * (1 - share) + d / 2 * share * _times(t, d, more))

@@ -4,6 +4,7 @@ from .clime import CLime
 from .differences import Differences
 from .jumps import Jumps
 from .lime import Lime
+from .pairs import SecondSlopes
 from .protocol import AxisJumps, Batch, ControlBatch, Estimate, Estimator, GroupedDraws
 from .smoothgrad import SmoothGrad
 from .stein import Stein
@@ -19,6 +20,7 @@ __all__ = [
     "GroupedDraws",
     "Jumps",
     "Lime",
+    "SecondSlopes",
     "SmoothGrad",
     "Stein",
 ]

@@ -11,6 +11,7 @@ import numpy as np
 from .._core.types import Array, Flags, Indices
 from .._core.validate import check_number
 from ..draws.designs import Design
+from ..draws.long_draws import SHARE
 from ..draws.sobol import EVEN_TOGETHER
 from ..errors import InvalidArgument
 from ..space.neighbourhood import Factor
@@ -99,7 +100,6 @@ class CLime(Estimator):
     needs: ClassVar[Literal["values", "gradients"]] = "values"
     designs: ClassVar[tuple[str, ...]] = ("iid", "antithetic", "orthogonal", "sobol", "aligned", "aligned-pairs")
     is_regression: ClassVar[bool] = True
-    takes_long_draws: ClassVar[bool] = True
 
     ridge: float = 0.0
     curves: bool = False
@@ -129,6 +129,10 @@ class CLime(Estimator):
                 " Use design='aligned'"
             )
             raise InvalidArgument(msg)
+
+    def longer(self, design: Design) -> float:
+        """A third of aligned ones."""
+        return SHARE if design.is_aligned else 0.0
 
     def fewest(self, d: int, *, is_paired: bool) -> int:
         """Twice the unknowns; the two halves of a pair tell a slope only one thing."""

@@ -24,6 +24,7 @@ from ..draws.designs import Design
 from ..draws.rotation import Rotation
 from ..space.neighbourhood import Factor
 from ..uncertainty.bounds import JumpBounds
+from .pairs import SecondSlopes
 
 Rows = Any
 """Which rows of a state a batch belongs to: a slice or an array of positions."""
@@ -259,6 +260,8 @@ class Estimate:
     """(r,) where values and gradients are so far apart that one of them is wrong; None where nobody compares them"""
     radius: Array | None = None
     """(r,) bound on the error that the method vouches for; None where groups say how large it is"""
+    second: SecondSlopes | None = None
+    """None where nobody asked for them"""
 
     def where(self, rows: Flags, other: Estimate, d: int) -> Estimate:
         """The same with the slopes of some rows, the first d, taken from another estimate of the same draws."""
@@ -292,8 +295,8 @@ class Estimator(ABC):
     """Whether slopes come from least squares, which nets of few draws do not help"""
     only_sums: ClassVar[bool] = False
     """Whether sums of gradients by group are all it needs, which a device may keep: then it has `gather`"""
-    takes_long_draws: ClassVar[bool] = False
-    """Whether it uses the weights of draws, so that a share of aligned ones may be made longer"""
+    first_look: ClassVar[int] = 0
+    """Draws before it says how far it is, at least; a number that was asked for may be smaller"""
 
     @property
     @abstractmethod
@@ -304,6 +307,11 @@ class Estimator(ABC):
     def rotation(self) -> Literal["never", "allowed", "required"]:
         """Whether draws may, or must, be rotated to where a pilot sees the model vary most."""
         return "allowed"
+
+    @property
+    def recorded(self) -> Estimator:
+        """What results name as the method of their slopes."""
+        return self
 
     @property
     def wants_control(self) -> bool:
@@ -329,6 +337,10 @@ class Estimator(ABC):
     def needs_products(self) -> bool:
         """Whether sums that a device keeps are to hold products of draws and values, too."""
         return False
+
+    def longer(self, design: Design) -> float:
+        """Share of draws that are made longer, where it uses their weights: one of `long_draws.DEGREES`, or 0."""
+        return 0.0
 
     def check_design(self, design: Design) -> None:  # noqa: B027 - most have nothing to refuse
         """Refuse designs that do not go with the settings."""

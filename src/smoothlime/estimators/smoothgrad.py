@@ -190,13 +190,18 @@ class SmoothGrad(Estimator):
 
     def finish(self, state: _State, drawn: Drawn) -> Estimate:
         """Mean gradient of all draws and of each group, perhaps combined with what values say."""
+        found = self.plain(state, drawn)
+        return found if state.slopes is None else _combined(found, state.slopes.means(state.values, drawn.sizes), drawn)
+
+    def plain(self, state: _State, drawn: Drawn) -> Estimate:
+        """The same, whatever values say."""
         n, sizes = drawn.n, drawn.sizes
         if isinstance(state.first, np.ndarray):
             mean, by_group = _sum_over_draws(state.first) / n, state.first[:, : len(sizes)] / sizes[:, None]
         else:
             mean, by_group = state.first.means(sizes, drawn.factor)
         variance = state.values.variance(sizes)
-        estimate = Estimate(
+        return Estimate(
             values=mean,
             pseudo=by_group,
             resolution=state.resolution(drawn),
@@ -204,7 +209,6 @@ class SmoothGrad(Estimator):
             variance=variance,
             spread=np.sqrt(variance),
         )
-        return estimate if state.slopes is None else _combined(estimate, state.slopes.means(state.values, sizes), drawn)
 
 
 def _combined(estimate: Estimate, slopes: Array, drawn: Drawn) -> Estimate:

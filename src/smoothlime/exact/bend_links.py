@@ -42,6 +42,12 @@ def table_link(knots: Array, heights: Array) -> Link:
         z, _ = _standardised(knots, m, tau)
         return np.asarray(_between(z) @ rises)
 
+    def curvature(m: Array, tau: Array) -> Array:
+        """Σ rise·∂P(u in the piece)/∂m: what the kinks have, each with its density."""
+        z, width = _standardised(knots, m, tau)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray((-np.diff(_density(z), axis=-1) / width) @ rises)
+
     def fidelity(m: Array, tau: Array) -> Array:
         """From E (g − E g)², piece by piece."""
         z, width = _standardised(knots, m, tau)
@@ -65,7 +71,7 @@ def table_link(knots: Array, heights: Array) -> Link:
             moved = bends * (STEEPEST[0] * shifted + STEEPEST[1] * widened) / tau
         return rounding + np.fmin(np.nan_to_num(moved, nan=0.0, posinf=np.inf), highest)
 
-    return Link(lambda u: np.interp(u, knots, heights), mean, slope, fidelity, off)
+    return Link(lambda u: np.interp(u, knots, heights), mean, slope, curvature, fidelity, off)
 
 
 def _standardised(knots: Array, m: Array, tau: Array) -> tuple[Array, Array]:
@@ -96,6 +102,7 @@ SQUARE = Link(
     np.square,
     lambda m, t: m**2 + t**2,
     lambda m, t: 2 * m + 0 * t,
+    lambda m, t: np.full(np.broadcast(m, t).shape, 2.0),
     lambda m, t: np.divide(2 * m**2, 2 * m**2 + t**2, out=np.ones(np.broadcast(m, t).shape), where=(m != 0) | (t != 0)),
     lambda slope, t, shifted, widened: 2 * shifted,
 )

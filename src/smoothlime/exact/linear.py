@@ -62,9 +62,9 @@ class LinearModel:
 
     def values(self, x: Array) -> Array:
         """Outputs (r, k)."""
-        return self.offset + self.link.value(self._middle(x)) @ self.turn.T
+        return self.offset + self.link.value(self.middle(x)) @ self.turn.T
 
-    def _middle(self, x: Array) -> Array:
+    def middle(self, x: Array) -> Array:
         """(r, m) coef·x + intercept."""
         if self.gap is None:
             return np.asarray(x @ self.coef.T + self.intercept)
@@ -88,7 +88,7 @@ class LinearModel:
 
     def _smooth(self, x: Array, factor: Factor, weights: Array, moved: Array) -> Smoothed:
         """The same for rows of which the same coefficients (m, f) are moved."""
-        middle = self._middle(x)
+        middle = self.middle(x)
         tau = np.broadcast_to(np.linalg.norm(factor.whiten(moved), axis=1), middle.shape)
         parts = weights @ self.turn  # (r, m)
         slopes = (parts * self.link.slope(middle, tau)) @ moved

@@ -1,4 +1,4 @@
-"""Links of generalised linear models: g, its mean and mean slope over N(m, τ²), and how much of it a line explains."""
+"""Links of generalised linear models: g, its mean, slope and curvature over N(m, τ²), and what a line explains."""
 
 from __future__ import annotations
 
@@ -41,6 +41,8 @@ class Link:
     value: Callable[[Array], Array]
     mean: Callable[[Array, Array], Array]
     slope: Callable[[Array, Array], Array]
+    curvature: Callable[[Array, Array], Array]
+    """E g'', the derivative of the mean slope in m; where g has kinks, with their share"""
     fidelity: Callable[[Array, Array], Array]
     """(τ·E g')²/Var g; NaN where only rounding is left"""
     off: Callable[[Array, Array, Array, Array], Array]
@@ -70,6 +72,20 @@ def _logistic_slope(m: Array, tau: Array) -> Array:
     wide = ~small
     apart = (NODES - m[wide][:, None]) / tau[wide][:, None]
     found[wide] = (_phi(apart) / tau[wide][:, None]) @ (_sigmoid(NODES) * _sigmoid(-NODES) * STEP)
+    return found
+
+
+def _logistic_curvature(m: Array, tau: Array) -> Array:
+    """E g''(m + τz), g'' = g'·(1 − 2g): by the nodes of the mean slope, which is the wider of the two."""
+    m, tau = np.broadcast_arrays(np.asarray(m, float), np.asarray(tau, float))
+    found = np.empty(m.shape)
+    small = tau <= 1
+    u = m[small][:, None] + tau[small][:, None] * NEAR
+    found[small] = (_sigmoid(u) * _sigmoid(-u) * (_sigmoid(-u) - _sigmoid(u))) @ (_phi(NEAR) * STEP)
+    wide = ~small
+    apart = (NODES - m[wide][:, None]) / tau[wide][:, None]
+    bent = _sigmoid(NODES) * _sigmoid(-NODES) * (_sigmoid(-NODES) - _sigmoid(NODES)) * STEP
+    found[wide] = (_phi(apart) / tau[wide][:, None]) @ bent
     return found
 
 
@@ -159,9 +175,10 @@ LINKS = {
         lambda u: u,
         lambda m, t: m,
         lambda m, t: np.ones_like(m),
+        lambda m, t: np.zeros_like(m),
         lambda m, t: np.ones_like(m),
         lambda slope, t, shifted, widened: np.zeros_like(slope),
     ),
-    "exponential": Link(np.exp, _lognormal_mean, _lognormal_mean, _lognormal_fidelity, _lognormal_off),
-    "logistic": Link(_sigmoid, _logistic_mean, _logistic_slope, _logistic_fidelity, _logistic_off),
+    "exponential": Link(np.exp, _lognormal_mean, _lognormal_mean, _lognormal_mean, _lognormal_fidelity, _lognormal_off),
+    "logistic": Link(_sigmoid, _logistic_mean, _logistic_slope, _logistic_curvature, _logistic_fidelity, _logistic_off),
 }

@@ -159,7 +159,8 @@ class LineOnScales:
         u, shape = around.scores(x), (len(x), len(factor.free))
         if scores is not None:
             u[:, factor.free] = scores
-        found = Moments(u[:, factor.free].copy(), np.ones(shape), np.tile(factor.std**2, (len(x), 1)), np.zeros(shape))
+        none = np.zeros((2, *shape))
+        found = Moments(u[:, factor.free].copy(), np.ones(shape), np.tile(factor.std**2, (len(x), 1)), *none)
         common, own = np.setdiff1d(np.arange(len(x)), list(around.own)), list(around.own)
         for rows in (common, *(np.array([row]) for row in own)):
             for i, j in enumerate(map(int, factor.free)):
@@ -167,6 +168,6 @@ class LineOnScales:
                 if scale is None or not len(rows):
                     continue
                 of_one = scale.moments(u[rows, j], float(factor.std[i]))
-                for name in ("mean", "slope", "variance", "error"):
+                for name in ("mean", "slope", "variance", "error", "bend"):
                     getattr(found, name)[rows, i] = getattr(of_one, name)
         return found

@@ -13,6 +13,7 @@ from ..curve import Curve
 from ..errors import InvalidArgument, MissingExtra
 from ..result.effects import Effects
 from ..result.explanation import Explanation
+from ..result.interactions import Interactions
 from ..result.switches import Switches
 
 LIBRARIES = ("pandas", "polars", "pyarrow")
@@ -75,6 +76,28 @@ def frame_of_contributions(found: Contributions, *, library: str | None, confide
         "total": np.repeat(found.total, len(free)),
     }
     return _native(columns, _library(found.backend, library))
+
+
+def frame_of_interactions(found: Interactions, *, library: str | None, confidence: float) -> Any:
+    """A line per row and pair, each pair once; a feature with itself is a bend."""
+    r, p = found.by_pair.shape
+    reach = found.half_width_by_pair(confidence)
+    e, names = found.explanation, np.array(found.feature_names, dtype=object)
+    by_pair = {
+        "second_slope": found.by_pair,
+        "standardised": found.by_pair * e.std[found.pairs].prod(axis=1),
+        "standard_error": found.error_by_pair,
+        "lower": found.by_pair - reach,
+        "upper": found.by_pair + reach,
+    }
+    columns = {
+        "row": np.repeat(np.arange(r), p),
+        "output": np.repeat(np.array(e.row_outputs, dtype=object), p),
+        "feature": np.tile(names[found.pairs[:, 0]], r),
+        "other": np.tile(names[found.pairs[:, 1]], r),
+        **{name: each.ravel() for name, each in by_pair.items()},
+    }
+    return _native(columns, _library(e.provenance.backend, library))
 
 
 def _effects(found: Effects, label: Any, confidence: float) -> Columns:

@@ -14,7 +14,7 @@ import numpy as np
 from .._core.types import Array, Flags, Indices, Points
 from .._core.validate import check_choice, check_fraction, check_position
 from ..draws.designs import DESIGNS
-from ..draws.long_draws import SHARE, long_draws
+from ..draws.long_draws import DEGREES, long_draws
 from ..draws.normals import GENERATOR
 from ..draws.rotation import Rotation
 from ..errors import InvalidArgument
@@ -259,7 +259,8 @@ class Explanation:
 
         Normal ones, but those of `differences`, whose lengths are of χ with two degrees of freedom more, and those that
         C-LIME aligns, of which a third are: a share `provenance.longer`, s. Each then counts by 1/(1 − s + s‖z‖²/d), d
-        the number of features that are perturbed and z the step in units of Σ; those of `differences` by d/‖z‖².
+        the number of features that are perturbed and z the step in units of Σ; those of `differences` by d/‖z‖². Of
+        draws that `interactions` makes from predictions s is 3/5, and each counts by 1/(1 − s + s‖z‖⁴/(d(d + 2))).
 
         To the bit, but where draws are aligned: those are turned by matrix products, whose last digit depends on the
         shape of the batch.
@@ -274,7 +275,7 @@ class Explanation:
         if self.groups is None or self.combined[row]:
             msg = "this explanation combines different draws or rows and has no perturbations of its own; ask its parts"
             raise InvalidArgument(msg)
-        if self.provenance.generator != GENERATOR or self.provenance.longer not in (0.0, SHARE):
+        if self.provenance.generator != GENERATOR or self.provenance.longer not in (0.0, *DEGREES):
             msg = (
                 f"this explanation was drawn by an earlier version ({self.provenance.generator}, a share of"
                 f" {self.provenance.longer:g} longer), and its points cannot be made again. Explain the rows once more"
@@ -287,7 +288,7 @@ class Explanation:
         key = None if keys is None else int(keys[row])
         z = DESIGNS[self.design].stream(len(factor.free), self.seed, key).take(int(self.n_samples[row]))
         if self.provenance.longer:
-            z, _ = long_draws(z)
+            z, _ = long_draws(z, self.provenance.longer, more=DEGREES[self.provenance.longer])
         steps = factor.steps(z)[None].astype(self.provenance.dtype)
         if self.directions is not None:
             turned = self.directions[row : row + 1, : factor.free.size, ~missing[self.factor.free]]

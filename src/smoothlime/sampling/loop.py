@@ -36,7 +36,14 @@ STATE_BYTES = 2**28
 
 
 def run(plan: Plan, target: Target, progress: Any, *, tells_jumps: bool = False) -> list[Explanation]:
-    """One explanation per target: draw, evaluate, sum up, look, stop; panel by panel where rows are many."""
+    """One explanation per target."""
+    return run_with_results(plan, target, progress, tells_jumps=tells_jumps)[0]
+
+
+def run_with_results(
+    plan: Plan, target: Target, progress: Any, *, tells_jumps: bool = False
+) -> tuple[list[Explanation], Results]:
+    """The same with all that was found: draw, evaluate, sum up, look, stop; panel by panel where rows are many."""
     r, t = target.weights.shape[:2]
     objective = Objective.of(plan, target)
     predictions = target.of(plan.predictions)
@@ -62,7 +69,7 @@ def run(plan: Plan, target: Target, progress: Any, *, tells_jumps: bool = False)
         refuse_false_gradients(plan, target, explanations)
     if tells_jumps:
         warn_of_jumps(plan, target, explanations, results.inconsistent)
-    return explanations
+    return explanations, results
 
 
 def trace(plan: Plan, target: Target, counts: Sequence[int], progress: Any) -> Array:
@@ -246,7 +253,7 @@ def _explanation(
         row_outputs=_row_outputs(row_names, which.start),
         neighbourhood=plan.problem.neighbourhood,
         provenance=Provenance(
-            method=plan.method,
+            method=plan.method.recorded,
             design=plan.design.name,
             seed=plan.seed,
             draws="shared" if plan.is_shared else "independent",

@@ -14,7 +14,6 @@ from ..device import sums_for
 from ..draws.blocks import Layout
 from ..draws.designs import DESIGNS, Design, Stream
 from ..draws.keys import spare_draws
-from ..draws.long_draws import SHARE
 from ..draws.rotation import pilot_size
 from ..errors import InvalidArgument, NoGradients, TooFewDraws
 from ..estimators import Estimator
@@ -72,7 +71,7 @@ class Plan:
             ("rows", self.problem.rows),
             ("factor", self.problem.factor),
             ("d", len(self.problem.factor.free)),
-            ("longer", SHARE if self.design.is_aligned and self.method.takes_long_draws else 0.0),
+            ("longer", self.method.longer(self.design)),
         ):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "groups", self.layout(self.stopping.looks[0]).groups)
@@ -324,7 +323,7 @@ def _budget(
             )
             raise TooFewDraws(msg, argument="n_samples")
         return chosen, (n,)
-    first = chosen.whole(max(FIRST_LOOK, fewest), d)
+    first = chosen.whole(max(FIRST_LOOK, method.first_look, fewest), d)
     last = chosen.below(cap, d)
     if last < first:
         msg = (

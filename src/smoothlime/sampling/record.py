@@ -9,7 +9,7 @@ import numpy as np
 
 from .._core.types import Array, Flags, Indices
 from ..draws.rotation import DIRECTIONS
-from ..estimators import Estimate
+from ..estimators import Estimate, SecondSlopes
 from ..uncertainty.groups import Groups
 
 
@@ -55,9 +55,10 @@ class Results:
     selected: Array | None
     directions: Array | None
     """(r, k, f) that draws were rotated to"""
+    second: SecondSlopes | None = None
 
     @classmethod
-    def empty(cls, rows: int, groups: int, d: int, *, with_selected: bool, directions: Array | None) -> Results:
+    def empty(cls, rows: int, groups: int, d: int, *, like: Results, directions: Array | None) -> Results:
         """Room to be filled part by part."""
         values, standard_error, resolution = np.zeros((3, rows, d))
         smoothed, radius, fidelity, freedom = np.full((4, rows), np.nan)
@@ -77,8 +78,9 @@ class Results:
             is_far_unseen=is_far_unseen,
             pseudovalues=np.zeros((rows, groups, d)),
             sizes=np.zeros((rows, groups)),
-            selected=np.full((rows, d), np.nan) if with_selected else None,
+            selected=None if like.selected is None else np.full((rows, d), np.nan),
             directions=directions,
+            second=None if like.second is None else like.second.empty(rows),
         )
 
     @classmethod
@@ -103,6 +105,7 @@ class Results:
             sizes=groups.sizes,
             selected=estimate.selected,
             directions=directions,
+            second=estimate.second,
         )
 
     def fill(self, where: Any, rows: Any, other: Results, pseudovalues: Array, kept: Indices | None = None) -> None:
@@ -118,6 +121,8 @@ class Results:
             getattr(self, name)[at] = getattr(other, name)[rows]
         if self.selected is not None and other.selected is not None:
             self.selected[at] = other.selected[rows]
+        if self.second is not None and other.second is not None:
+            self.second.fill(where, rows, other.second)
         if kept is None:
             self.pseudovalues[where, : seen.shape[1]] = seen
         else:
@@ -184,8 +189,7 @@ class ResultBuffer:
             self._found = made
             return
         if self._found is None:
-            has_selected = made.selected is not None
-            self._found = Results.empty(*self._shape, with_selected=has_selected, directions=self._directions)
+            self._found = Results.empty(*self._shape, like=made, directions=self._directions)
         self._found.fill(where, rows, made, interim.groups.pseudo, kept)
 
     def results(self) -> Results:

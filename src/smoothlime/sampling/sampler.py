@@ -11,7 +11,7 @@ from .._core.types import Array, Flags, Indices, Points
 from ..draws.blocks import Chunk
 from ..draws.designs import Stream
 from ..draws.keys import pilot_draws, spare_draws
-from ..draws.long_draws import long_draws
+from ..draws.long_draws import DEGREES, long_draws
 from ..draws.rotation import (
     DIRECTIONS,
     Rotation,
@@ -58,7 +58,7 @@ class Sampler:
         z = np.stack([chunk.by_group(stream.take(chunk.n)) for stream in self.streams[part]])
         weights = None
         if self.plan.longer:
-            z, weights = long_draws(z, self.plan.longer)
+            z, weights = long_draws(z, self.plan.longer, more=DEGREES.get(self.plan.longer, 2))
         return GroupedDraws(z, is_shared=self.plan.is_shared, weights=weights, chunk=chunk)
 
     def steps(self, draws: GroupedDraws, part: slice) -> Points:

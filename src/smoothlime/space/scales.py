@@ -52,6 +52,8 @@ class Moments:
     variance: Array
     error: Array
     """What σ·slope is off by, at most, as numbers are rounded"""
+    bend: Array
+    """Second derivative of the mean in u"""
 
 
 UNIT = 2.0**-53
@@ -93,7 +95,7 @@ class Scale(Protocol):
         ...
 
     def moments(self, scores: Array, sigma: float) -> Moments:
-        """Mean, its slope, and variance of T over N(u, σ²)."""
+        """Mean, its slope and bend, and variance of T over N(u, σ²)."""
         ...
 
     def reached(self, values: Array) -> Flags:
@@ -143,7 +145,7 @@ class LogScale:
         """Of a log-normal law."""
         grown = np.exp(scores + sigma**2 / 2)
         off = UNIT * (8 + np.abs(scores) + sigma**2) * sigma * grown
-        return Moments(grown - self.shift, grown, grown**2 * np.expm1(sigma**2), off)
+        return Moments(grown - self.shift, grown, grown**2 * np.expm1(sigma**2), off, grown)
 
     def reached(self, values: Array) -> Flags:
         """All but what lies at or below −shift."""
@@ -303,7 +305,9 @@ class RankScale:
         shaken = 2 * UNIT * (np.abs(curve.breaks).max() + np.abs(scores)) / sigma
         pieces, jumps = np.abs(curve.slope).sum() * sigma, curve.jump.sum()
         error = (4 * UNIT + 0.8 * shaken) * pieces + (4 * UNIT + 0.25 * shaken) * jumps
-        return Moments(centre[..., 0] + mean, steepness, np.maximum(square - mean**2, 0.0), error)
+        bend = (curve.slope * first).sum(axis=-1) / sigma
+        bend += (curve.jump * finite[..., 1:-1] * density[..., 1:-1]).sum(axis=-1) / sigma**2
+        return Moments(centre[..., 0] + mean, steepness, np.maximum(square - mean**2, 0.0), error, bend)
 
     def reached(self, values: Array) -> Flags:
         """Whether T takes these values: those that were seen, and what lies on a line between two of them."""

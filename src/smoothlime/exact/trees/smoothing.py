@@ -79,7 +79,7 @@ def smooth(
     >>> print(smoothed.gradients[0, 0, 0].round(6))  # 2 φ(0) / σ
     1.595769
     """  # fmt: skip
-    rows, inverse = _checked(trees, X, std)
+    rows, inverse = checked(trees, X, std)
     mixed = _weights(trees, weights, len(rows))
     k = trees.k if mixed is None else 1
     values, gradients, lost = np.zeros((len(rows), k)), np.zeros((len(rows), k * rows.shape[1])), np.zeros(len(rows))
@@ -113,7 +113,7 @@ def _finished(
     return Smoothed(values * trees.scale + base, np.ascontiguousarray(shaped * trees.scale), radius)
 
 
-def _checked(trees: TreeEnsemble, X: Any, std: Any) -> tuple[Array, Array]:
+def checked(trees: TreeEnsemble, X: Any, std: Any) -> tuple[Array, Array]:
     """Rows with everything missing as NaN, and 1/σ with 0 for what is fixed."""
     rows = check_rows(X, finite=False)
     sigma = as_float_array(std, "std")

@@ -1,0 +1,166 @@
+"""Interactions of a row: shares and the largest pairs as text and tables, and a map of all pairs."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._core.optional import require
+from .._core.types import Array
+from .._core.validate import check_count
+from .bars import LONGEST, LOWERS, RAISES, UNSURE, check_axes
+from .heat_map import NOTHING
+from .names import cells, count, drawn, padded, percent, shortened, shown
+from .numbers import number
+from .text import made_by
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ..result.interactions import Interactions, Pair
+
+MOST_ROWS, MOST_PAIRS = 5, 5
+
+HEAD = ("pair", "second slope", "per both std", "share")
+
+SMALLEST = 1e-9
+"""Of the largest: pairs of exact second slopes below this are rounding."""
+
+
+def as_text(found: Interactions) -> str:
+    """What explains the variance around each row, and the largest pairs."""
+    parts = []
+    for row in range(min(len(found), MOST_ROWS)):
+        lines = [HEAD, *(_cells(found, pair) for pair in _told(found, row))]
+        widths = [max(cells(line[column]) for line in lines) for column in range(len(HEAD))]
+        body = ["  " + "  ".join(map(padded, line, widths)).rstrip() for line in lines]
+        parts.append("\n".join([_headline(found, row), f"  {_shares(found, row)}", *body * (len(lines) > 1)]))
+    if len(found) > MOST_ROWS:
+        parts.append(f"... and {count(len(found) - MOST_ROWS, 'more row')}")
+    return "\n\n".join([*parts, _footer(found)])
+
+
+def as_html(found: Interactions) -> str:
+    """The same as HTML tables; every name is escaped."""
+    parts = []
+    for row in range(min(len(found), MOST_ROWS)):
+        lines = "".join(
+            f"<tr style='{'' if pair.is_sure or found.is_exact else 'color:gray'}'>"
+            + "".join(f"<td>{escape(each)}</td>" for each in _cells(found, pair))
+            + "</tr>"
+            for pair in _told(found, row)
+        )
+        head = "".join(f"<th>{each}</th>" for each in HEAD)
+        parts.append(
+            f"<p>{escape(_headline(found, row))}<br>{escape(_shares(found, row))}</p>"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
+        )
+    if len(found) > MOST_ROWS:
+        parts.append(f"<p>... and {count(len(found) - MOST_ROWS, 'more row')}</p>")
+    return f"<div>{''.join(parts)}<p><small>{escape(_footer(found))}</small></p></div>"
+
+
+def as_rich(found: Interactions) -> Any:
+    """The same as tables for rich."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    tables: list[Any] = []
+    for row in range(min(len(found), MOST_ROWS)):
+        table = Table(title=Text(f"{_headline(found, row)}\n{_shares(found, row)}"), title_justify="left")
+        for column in HEAD:
+            table.add_column(column, justify="left" if column == "pair" else "right", overflow="fold")
+        for pair in _told(found, row):
+            style = "" if pair.is_sure or found.is_exact else "dim"
+            table.add_row(*map(Text, _cells(found, pair)), style=style)
+        tables.append(table)
+    if len(found) > MOST_ROWS:
+        tables.append(Text(f"... and {count(len(found) - MOST_ROWS, 'more row')}"))
+    return Group(*tables, Text(_footer(found)))
+
+
+def interaction_map(found: Interactions, row: int, *, ax: Axes | None, confidence: float, most: int) -> Axes:
+    """Standardised second slopes of the features with the largest: bends on the diagonal, grey where the sign is open.
+
+    Below each number stands the half-width of its interval.
+    """
+    pyplot: Any = require("matplotlib.pyplot", extra="plot", to="draw interactions")
+    colors: Any = require("matplotlib.colors", extra="plot", to="draw interactions")
+    check_axes(ax)
+    chosen = _chosen(found, row, check_count(most, "most"))
+    std = found.explanation.std[chosen]
+    field = found.standardised[row][np.ix_(chosen, chosen)]
+    lower, upper = (end[row][np.ix_(chosen, chosen)] * (std[:, None] * std) for end in found.interval(confidence))
+    is_open = (lower <= 0) & (upper >= 0) & (not found.is_exact)
+    if ax is None:
+        size = 2.2 + 0.62 * len(chosen)
+        ax = pyplot.subplots(figsize=(size + 0.8, size), layout="constrained")[1]
+    assert ax is not None
+    largest = float(np.nanmax(np.abs(field), initial=0.0)) or 1.0
+    colours = colors.LinearSegmentedColormap.from_list("second slopes", [LOWERS, NOTHING, RAISES])
+    image = ax.imshow(np.where(is_open, np.nan, field), cmap=colours, vmin=-largest, vmax=largest)
+    ax.imshow(np.where(is_open, 0.0, np.nan), cmap=colors.ListedColormap([UNSURE]), alpha=0.45)
+    _write(ax, field, (upper - lower) / 2, largest, is_exact=found.is_exact)
+    names = [drawn(shortened(shown(found.feature_names[j]), LONGEST)) for j in chosen]
+    ax.set_xticks(range(len(chosen)), names, rotation=45, ha="right", rotation_mode="anchor")
+    ax.set_yticks(range(len(chosen)), names)
+    ax.figure.colorbar(image, ax=ax, shrink=0.8).set_label("second slope × both standard deviations")
+    ax.set_title(drawn(f"{_headline(found, row)}\n{_shares(found, row)}"), fontsize=9, loc="left")
+    how = "exact" if found.is_exact else f"± {percent(confidence)} intervals; grey: sign uncertain"
+    ax.set_xlabel(f"bends on the diagonal; {how}")
+    return ax
+
+
+def _write(ax: Axes, field: Array, reach: Array, largest: float, *, is_exact: bool) -> None:
+    """Numbers into the cells."""
+    for i in range(len(field)):
+        for j in range(len(field)):
+            if np.isfinite(field[i, j]):
+                told = f"{field[i, j]:.2g}" + ("" if is_exact else f"\n±{reach[i, j]:.1g}")
+                is_dark = abs(field[i, j]) > 0.6 * largest
+                ax.text(j, i, told, ha="center", va="center", fontsize=7, color="white" if is_dark else "black")
+
+
+def _chosen(found: Interactions, row: int, most: int) -> Any:
+    """Features with the largest second slopes, in the order of the table."""
+    field = np.nan_to_num(np.abs(found.standardised[row]))
+    free = found.explanation.factor.free
+    free = free[np.isfinite(found.standardised[row]).any(axis=1)[free]]
+    size = field.max(axis=1)[free]
+    return np.sort(free[np.argsort(-size, kind="stable")[:most]])
+
+
+def _told(found: Interactions, row: int) -> list[Pair]:
+    pairs = found.top(MOST_PAIRS, row=row)
+    largest = max((abs(pair.standardised) for pair in pairs), default=0.0)
+    return [pair for pair in pairs if not found.is_exact or abs(pair.standardised) > SMALLEST * largest]
+
+
+def _cells(found: Interactions, pair: Pair) -> tuple[str, str, str, str]:
+    name = " × ".join(map(shown, pair.features))
+    share = "" if np.isnan(pair.share) else f"{pair.share:.1%}"
+    if found.is_exact:
+        return name, f"{pair.value:+.6g}", f"{pair.standardised:+.6g}", share
+    half = (pair.upper - pair.lower) / 2
+    scale = pair.standardised / pair.value if pair.value else 1.0
+    return name, number(pair.value, half), number(pair.standardised, half * scale), share
+
+
+def _headline(found: Interactions, row: int) -> str:
+    e = found.explanation
+    return f"row {row}: interactions in {shown(e.row_outputs[row])}, f(x) = {e.prediction[row]:.4g}"
+
+
+def _shares(found: Interactions, row: int) -> str:
+    """`71% linear, 6% bends, 18% interactions, 5% beyond`."""
+    told = (f"{share[row]:.0%} {name}" for name, share in found.shares.items() if np.isfinite(share[row]))
+    return ", ".join(told) + " nearby"
+
+
+def _footer(found: Interactions) -> str:
+    if found.is_exact:
+        return "exact: no sampling, no sampling error"
+    return f"{made_by(found.explanation)}; ± is a 95% interval"
