@@ -61,7 +61,7 @@ def test_lengths_of_four_degrees_more_are_those_of_their_mixture(d, share):
     before, after = (np.linalg.norm(each, axis=-1) for each in (z, longer))
     for tail in ("cdf", "sf"):
         plain, more = (getattr(stats.chi2(d + k), tail) for k in (0, 4))
-        np.testing.assert_allclose((1 - share) * plain(after**2) + share * more(after**2), plain(before**2), rtol=2e-3)
+        np.testing.assert_allclose((1 - share) * plain(after**2) + share * more(after**2), plain(before**2), rtol=1e-3)
     np.testing.assert_allclose(longer / after[..., None], z / before[..., None], rtol=1e-12)
     np.testing.assert_allclose(weights, 1 / (1 - share + share * after**4 / (d * (d + 2))), rtol=1e-12)
 

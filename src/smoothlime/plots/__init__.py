@@ -19,6 +19,7 @@ from .curve import curve
 from .effects import effects
 from .heat import heat
 from .image import image
+from .interactions import interactions
 from .path import path
 from .robustness import robustness
 from .waterfall import waterfall
@@ -33,6 +34,7 @@ __all__ = [
     "effects",
     "heat",
     "image",
+    "interactions",
     "path",
     "robustness",
     "waterfall",

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._core.optional import require
 from .._core.types import Array
 from .._core.validate import check_count
-from .bars import LONGEST, LOWERS, RAISES, UNSURE, check_axes
-from .heat_map import NOTHING
-from .names import cells, count, drawn, padded, percent, shortened, shown
+from .heat import LONGEST
+from .image import VEIL
+from .names import cells, count, drawn, padded, percent, shown, told_apart
 from .numbers import number
+from .style import COLOUR_BAR, SMALL, caption, diverging, open_axes
 from .text import made_by
 
 if TYPE_CHECKING:
@@ -82,55 +82,53 @@ def as_rich(found: Interactions) -> Any:
     return Group(*tables, Text(_footer(found)))
 
 
-def interaction_map(found: Interactions, row: int, *, ax: Axes | None, confidence: float, most: int) -> Axes:
-    """Standardised second slopes of the features with the largest: bends on the diagonal, grey where the sign is open.
+def interactions(
+    found: Interactions, row: int = 0, *, ax: Axes | None = None, confidence: float = 0.95, most: int = 10
+) -> Axes:
+    """Standardised second slopes of a row as a map of the features with the largest: bends on the diagonal.
 
-    Below each number stands the half-width of its interval.
+    Blue: each of the two makes the slope of the other steeper; vermilion: flatter. Below each number stands the
+    half-width of its interval; grey covers what has no certain sign.
     """
-    pyplot: Any = require("matplotlib.pyplot", extra="plot", to="draw interactions")
-    colors: Any = require("matplotlib.colors", extra="plot", to="draw interactions")
-    check_axes(ax)
-    chosen = _chosen(found, row, check_count(most, "most"))
+    i = found.position(row)
+    chosen = _chosen(found, i, check_count(most, "most"))
     std = found.explanation.std[chosen]
-    field = found.standardised[row][np.ix_(chosen, chosen)]
-    lower, upper = (end[row][np.ix_(chosen, chosen)] * (std[:, None] * std) for end in found.interval(confidence))
-    is_open = (lower <= 0) & (upper >= 0) & (not found.is_exact)
-    if ax is None:
-        size = 2.2 + 0.62 * len(chosen)
-        ax = pyplot.subplots(figsize=(size + 0.8, size), layout="constrained")[1]
-    assert ax is not None
-    largest = float(np.nanmax(np.abs(field), initial=0.0)) or 1.0
-    colours = colors.LinearSegmentedColormap.from_list("second slopes", [LOWERS, NOTHING, RAISES])
-    image = ax.imshow(np.where(is_open, np.nan, field), cmap=colours, vmin=-largest, vmax=largest)
-    ax.imshow(np.where(is_open, 0.0, np.nan), cmap=colors.ListedColormap([UNSURE]), alpha=0.45)
-    _write(ax, field, (upper - lower) / 2, largest, is_exact=found.is_exact)
-    names = [drawn(shortened(shown(found.feature_names[j]), LONGEST)) for j in chosen]
+    field = found.standardised[i][np.ix_(chosen, chosen)]
+    lower, upper = (end[i][np.ix_(chosen, chosen)] * (std[:, None] * std) for end in found.interval(confidence))
+    is_open = np.isfinite(field) & (lower <= 0) & (upper >= 0) & (not found.is_exact)
+    side = 1.8 + 0.6 * max(2, len(chosen))
+    ax, is_new = open_axes(ax, side + 0.6, side)
+    image = diverging(ax, field)
+    veil = np.zeros((*field.shape, 4))
+    veil[is_open] = VEIL
+    ax.imshow(veil, interpolation="nearest", zorder=2)
+    _write(ax, field, (upper - lower) / 2, is_open, is_exact=found.is_exact)
+    names = [drawn(name) for name in told_apart(found.feature_names, chosen, LONGEST)]
     ax.set_xticks(range(len(chosen)), names, rotation=45, ha="right", rotation_mode="anchor")
     ax.set_yticks(range(len(chosen)), names)
-    ax.figure.colorbar(image, ax=ax, shrink=0.8).set_label("second slope × both standard deviations")
-    ax.set_title(drawn(f"{_headline(found, row)}\n{_shares(found, row)}"), fontsize=9, loc="left")
-    how = "exact" if found.is_exact else f"± {percent(confidence)} intervals; grey: sign uncertain"
-    ax.set_xlabel(f"bends on the diagonal; {how}")
+    ax.figure.colorbar(image, ax=ax).set_label("second slope per both\nstandard deviations", fontsize=SMALL)
+    how = "exact, no sampling" if found.is_exact else f"{percent(confidence)} intervals; grey: sign uncertain"
+    below = [_shares(found, i), f"{made_by(found.explanation)}; {how}" if not found.is_exact else how]
+    caption(ax, _headline(found, i), below, is_new=is_new, bar=COLOUR_BAR)
     return ax
 
 
-def _write(ax: Axes, field: Array, reach: Array, largest: float, *, is_exact: bool) -> None:
+def _write(ax: Axes, field: Array, reach: Array, is_open: Any, *, is_exact: bool) -> None:
     """Numbers into the cells."""
-    for i in range(len(field)):
-        for j in range(len(field)):
-            if np.isfinite(field[i, j]):
-                told = f"{field[i, j]:.2g}" + ("" if is_exact else f"\n±{reach[i, j]:.1g}")
-                is_dark = abs(field[i, j]) > 0.6 * largest
-                ax.text(j, i, told, ha="center", va="center", fontsize=7, color="white" if is_dark else "black")
+    largest = np.nanmax(np.abs(field), initial=0.0)
+    for i, j in np.argwhere(np.isfinite(field)):
+        told = f"{field[i, j]:.2g}" + ("" if is_exact else f"\n±{reach[i, j]:.1g}")
+        is_dark = abs(field[i, j]) > 0.6 * largest and not is_open[i, j]
+        ax.text(j, i, told, ha="center", va="center", fontsize=7, color="white" if is_dark else "black", zorder=3)
 
 
-def _chosen(found: Interactions, row: int, most: int) -> Any:
+def _chosen(found: Interactions, row: int, most: int) -> list[int]:
     """Features with the largest second slopes, in the order of the table."""
     field = np.nan_to_num(np.abs(found.standardised[row]))
     free = found.explanation.factor.free
     free = free[np.isfinite(found.standardised[row]).any(axis=1)[free]]
     size = field.max(axis=1)[free]
-    return np.sort(free[np.argsort(-size, kind="stable")[:most]])
+    return sorted(map(int, free[np.argsort(-size, kind="stable")[:most]]))
 
 
 def _told(found: Interactions, row: int) -> list[Pair]:

@@ -138,7 +138,7 @@ class Interactions:
 
     def top(self, k: int = 5, *, row: int = 0, confidence: float = 0.95) -> tuple[Pair, ...]:
         """The k pairs of different features with the largest standardised second slopes at a row."""
-        i = self._row(row)
+        i = self.position(row)
         most = check_count(k, "k")
         std = self.explanation.std[self.pairs].prod(axis=1)
         size = np.abs(self.by_pair[i]) * std
@@ -165,11 +165,11 @@ class Interactions:
 
         return frame_of_interactions(self, library=library, confidence=confidence)
 
-    def plot(self, row: int = 0, *, ax: Axes | None = None, confidence: float = 0.95, most: int = 12) -> Axes:
+    def plot(self, row: int = 0, *, ax: Axes | None = None, confidence: float = 0.95, most: int = 10) -> Axes:
         """Standardised second slopes of a row as a map, of the features that matter most; grey: sign uncertain."""
-        from ..plots.interactions import interaction_map
+        from ..plots.interactions import interactions
 
-        return interaction_map(self, self._row(row), ax=ax, confidence=confidence, most=most)
+        return interactions(self, row, ax=ax, confidence=confidence, most=most)
 
     def __len__(self) -> int:
         """Count of rows."""
@@ -220,7 +220,8 @@ class Interactions:
         found[:, self.pairs[:, 1], self.pairs[:, 0]] = by_pair
         return found
 
-    def _row(self, row: Any) -> int:
+    def position(self, row: Any) -> int:
+        """A row as a position from 0."""
         position = check_position(row, "row")
         if not -len(self) <= position < len(self):
             msg = f"row {position} is out of range; these are interactions around {len(self)} rows"
