@@ -16,6 +16,7 @@ import click
 
 from .._core.version import __version__
 from ..errors import SmoothlimeError
+from ._config import with_config
 from ._messages import naming_option, say
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -37,8 +38,7 @@ class _Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f".{cmd_name}", __name__)
-        command: click.Command = module.command
-        return command
+        return with_config(module.command)
 
     def main(self, *args: Any, **settings: Any) -> Any:
         """Replace characters that a terminal cannot show, and end with a message when the disk is full."""

@@ -50,7 +50,7 @@ class ProblemOptions:
     table: str
     path: str | None
     trust: tuple[str, ...]
-    trust_type: tuple[str, ...]
+    trust_types: tuple[str, ...]
     columns: str | None
     most: int | None
     target: str | None
@@ -64,7 +64,7 @@ class ProblemOptions:
     @property
     def models(self) -> ModelOptions:
         """How models are read."""
-        return ModelOptions(self.path, self.trust, self.trust_type)
+        return ModelOptions(self.path, self.trust, self.trust_types)
 
     def read(self) -> Inputs:
         """The model read, then the rows that it takes, and the neighbourhood in the units asked for."""
@@ -125,6 +125,7 @@ MODEL_OPTIONS = (
     ),
     click.option(
         "--trust-type",
+        "trust_types",
         multiple=True,
         metavar="NAME",
         help="A type that a skops file may hold besides those that are known, such as mypackage.Scaler.",

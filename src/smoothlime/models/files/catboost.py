@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..._core.optional import require
+from .trial import survives
 
 RANKING = ("PairLogit", "YetiRank", "Stochastic", "Query", "LambdaMart", "GroupQuantile")
 """What the names of objectives begin with whose models only rank."""
@@ -16,6 +17,7 @@ RANKING = ("PairLogit", "YetiRank", "Stochastic", "Query", "LambdaMart", "GroupQ
 def load_catboost(data: bytes, form: str) -> Any:
     """A classifier where the file has classes, a regressor where it has an objective of one, else the base class."""
     catboost: Any = require("catboost", extra=None, to="read a model of CatBoost")
+    survives("CatBoost", data)
     model = _loaded(catboost.CatBoost(), data, form)
     if len(model.classes_):
         return _loaded(catboost.CatBoostClassifier(), data, form)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 
 from .xgboost import as_whole, check_branches
+
+PARAMETER = re.compile(r"\[\w+: .*\]")
 
 CATEGORICAL = 1
 """Bit of decision_type."""
@@ -35,7 +38,9 @@ def check_lightgbm(text: str) -> None:
         at += size
     end = encoded[at:].decode()
     _check(end.lstrip("\n").startswith("end of trees"), "tree_sizes")
-    _check("\nparameters:" not in end or "\nend of parameters" in end, "parameters")
+    given, separator, _ = end.partition("\nparameters:")[2].partition("\nend of parameters")
+    _check("\nparameters:" not in end or separator, "parameters")
+    _check(all(PARAMETER.fullmatch(line) for line in given.split("\n") if line), "parameters")
 
 
 def fields_of(text: str) -> dict[str, str]:

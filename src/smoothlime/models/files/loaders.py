@@ -1,7 +1,7 @@
 """Files that are data: what they say is checked before the library that wrote them reads it.
 
 Libraries trust their own files: a child of a tree that is no node, or a count that is no longer right, is read past the
-end of an array.
+end of an array. Those that do are tried in a process of their own besides.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from ...errors import SmoothlimeError, UnreadableFile
 from .catboost import load_catboost
 from .lightgbm import check_lightgbm
 from .marks import CATBOOST, LIGHTGBM, ONNX, UBJSON
+from .trial import survives
 from .ubjson import read_ubjson
 from .xgboost import check_xgboost
 
@@ -76,6 +77,7 @@ def _of_xgboost(name: str, data: bytes, told: Any) -> Any:
     xgboost: Any = require("xgboost", extra=None, to=f"read {name!r}")
     with reading(name, "model of XGBoost"):
         check_xgboost(told)
+        survives("XGBoost", data)
         kind = _estimator_of_xgboost(told["learner"].get("attributes") or {})
         if kind is None:
             return xgboost.Booster(model_file=bytearray(data))
@@ -96,6 +98,7 @@ def of_lightgbm(name: str, data: bytes) -> Any:
     with reading(name, "model of LightGBM"):
         text = data.decode("utf-8").replace("\r\n", "\n")
         check_lightgbm(text)
+        survives("LightGBM", text.encode())
         return lightgbm.Booster(model_str=text)
 
 

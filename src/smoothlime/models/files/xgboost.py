@@ -6,7 +6,11 @@ from typing import Any
 
 import numpy as np
 
-PER_NODE = ("left_children", "right_children", "split_indices", "split_conditions", "default_left")
+PER_NODE = ("left_children", "right_children", "parents", "split_indices", "split_conditions", "default_left")
+
+
+NOTED = ("loss_changes", "sum_hessian")
+"""The same, which older files with leaves of several numbers lack."""
 
 
 def check_xgboost(told: Any) -> None:
@@ -39,17 +43,21 @@ def check_xgboost(told: Any) -> None:
 def _check_tree(tree: dict[str, Any], d: int) -> None:
     n = int(tree["tree_param"]["num_nodes"])
     width = int(tree["tree_param"].get("size_leaf_vector", "1") or 1)
-    _check(n > 0 and all(len(tree[name]) == n for name in PER_NODE), "nodes")
+    noted = () if width > 1 and tree.get("leaf_weights") is None else NOTED
+    _check(n > 0 and all(len(tree[name]) == n for name in (*PER_NODE, *noted)), "nodes")
     _check(0 <= width <= 2**16 and int(tree["tree_param"]["num_feature"]) == d, "features")
     left = as_whole(tree["left_children"], "children", -1, n)
     is_leaf = left < 0
     right = as_whole(tree["right_children"], "children", -1, n)
     # of vector leaves, the right child is the place of their numbers
     _check(width > 1 or bool(((right < 0) == is_leaf).all()), "children")
-    check_branches(np.concatenate([left[~is_leaf], right[~is_leaf]]))
+    inner = np.flatnonzero(~is_leaf)
+    children = np.concatenate([left[inner], right[inner]])
+    check_branches(children)
+    _check(bool((np.asarray(tree["parents"])[children] == np.tile(inner, 2)).all()), "parents")
     as_whole(np.asarray(tree["split_indices"])[~is_leaf], "split_indices", 0, d)
-    held = max(len(tree.get("base_weights", ())), len(tree.get("leaf_weights") or ()))
-    _check(width <= 1 or (held % width == 0 and held >= width * int(is_leaf.sum())), "leaves")
+    if width > 1:
+        _check_vector_leaves(tree, right[is_leaf], n, width)
     nodes = as_whole(tree["categories_nodes"], "categories", 0, n)
     first = as_whole(tree["categories_segments"], "categories", 0, 2**31)
     sizes = as_whole(tree["categories_sizes"], "categories", 0, 2**31)
@@ -58,6 +66,17 @@ def _check_tree(tree: dict[str, Any], d: int) -> None:
     _check(not len(nodes) or int((first + sizes).max()) <= len(listed), "categories")
     kinds = np.asarray(tree.get("split_type", np.zeros(n)))
     _check(len(kinds) == n and set(np.flatnonzero(kinds)) == set(nodes.tolist()), "categories")
+
+
+def _check_vector_leaves(tree: dict[str, Any], places: Any, n: int, width: int) -> None:
+    """Leaves of several numbers stand at the places that their right children name, or by node in older files."""
+    given = tree.get("leaf_weights")
+    of_leaves, of_nodes = 0 if given is None else len(given), len(tree["base_weights"])
+    _check((of_leaves or of_nodes) % width == 0, "leaves")
+    by_node = not of_leaves and of_nodes == n * width
+    _check(
+        by_node or not len(places) or (places.min() >= 0 and places.max() < (of_leaves or of_nodes) // width), "leaves"
+    )
 
 
 def check_branches(children: Any) -> None:
