@@ -1,7 +1,7 @@
 """A forest at scale: every row of a table explained exactly, in a job that can be interrupted and resumed.
 
-Trees have a closed form, so nothing is drawn: tens of thousands of rows take seconds. The job writes Parquet files block
-by block. We stop it half-way, start it again, load the result and sum it up.
+Trees have a closed form, so nothing is drawn: tens of thousands of rows take seconds. The job writes Parquet files
+block by block. We stop it half-way, start it again, load the result and sum it up.
 
     pip install 'smoothlime[trees,parquet]' scikit-learn
 """
@@ -34,7 +34,7 @@ names = ["rooms", "area", "age", "distance"]
 train = np.column_stack([houses[name] for name in names])
 forest = RandomForestRegressor(20, max_depth=6, random_state=0).fit(train[:4_000], price[:4_000])
 
-# --- The job. It is stopped after the first blocks, as a power cut or Ctrl-C would. ------------------------------------
+# --- The job. It is stopped after the first blocks, as a power cut or Ctrl-C would. -----------------------------------
 
 known = table.select(names).slice(0, 4_000)  # gives the scale of each column; without it the job reads the table first
 asked = {"key": "house", "columns": names, "background": known, "sigma": 0.3, "block_rows": 2_048}
