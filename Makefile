@@ -94,7 +94,7 @@ test-browser: install ## tests of pages in a headless Chromium, which apt instal
 	get() { $$as_root apt-get update -qq && $$as_root env DEBIAN_FRONTEND=noninteractive \
 		apt-get install -y -qq chromium > /dev/null; }; \
 	has || get || { sleep 5; get; } || { echo 'no Chromium: install one, or name it with CHROMIUM=path' >&2; exit 1; }
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests/browser
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile tests/browser
 
 test-data: install ## tests on the real data files of the paper; fails unless SMOOTHLIME_DATA names their folder
 	$(BIN)/python -m pytest tests/data

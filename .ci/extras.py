@@ -1,4 +1,4 @@
-"""Each of four extras alone, in an environment with nothing else: what it is for works, and what is missing is named.
+"""Each of five extras alone, in an environment with nothing else: what it is for works, and what is missing is named.
 
 `python extras.py` expects none of them, `python extras.py plot` that one and not the others.
 """
@@ -47,14 +47,24 @@ def report(folder):
     assert (folder / "report.html").stat().st_size > 20_000
 
 
+def app(folder):
+    """The live page."""
+    from smoothlime.app.live.demo import loans
+    from smoothlime.app.live.page import create_page
+
+    create_page(loans(), token="token")
+    __import__("uvicorn")  # the port that it is served on
+
+
 def explained():
     """An explanation that needs no extra."""
     return sl.explain(lambda a: np.sin(a[:, 0]) + a[:, 1], [0.5, 1.0], sigma=0.3, n_samples=256)
 
 
 def main(*there):
-    """Try all four, of which these are there."""
-    for extra, use in (("plot", plot), ("parquet", parquet), ("trees", trees), ("report", report)):
+    """Try all five, of which these are there; the live page brings reports along."""
+    there = (*there, *["report"] * ("app" in there))
+    for extra, use in (("plot", plot), ("parquet", parquet), ("trees", trees), ("report", report), ("app", app)):
         said = ""
         with tempfile.TemporaryDirectory() as folder:
             try:

@@ -170,7 +170,7 @@ def test_names_that_look_like_markup_stay_text(visit, written):
     for scripts in (True, False):
         page = visit(address, java_script_enabled=scripts)
         assert page.title() == f"About {samples.HOSTILE[1]}"
-        assert page.locator("script").count() == 3
+        assert page.locator("script").count() == 4
         assert page.locator("img").count() == 0
         assert texts(page, '[data-part="rows"] tbody th')[:3] == keys
         names = texts(page, '[data-part="features"] tbody th')

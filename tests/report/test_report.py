@@ -89,7 +89,7 @@ def test_what_looks_like_markup_stays_text(where, tmp_path):
     e = sl.explain(model, _table(names), sigma=0.5, n_samples=256)
     settings = {"keys": [HOSTILE, "two"]} if where == "keys" else {"title": HOSTILE} if where == "title" else {}
     source = written(e, tmp_path, **settings)
-    assert len(re.findall("<script", source, flags=re.IGNORECASE)) == 3
+    assert len(re.findall("<script", source, flags=re.IGNORECASE)) == 4
     [found] = numbers(source)
     shown = Page(source)
     said = " ".join(text for tag, texts in shown.text.items() if tag not in ("script", "style") for text in texts)

@@ -28,6 +28,7 @@ class Progress:
         self.later = 0  # of parts of the work that have not begun
         self._label, self._unit = label, unit
         self._report: Report | None = progress if callable(progress) else None
+        self._follower: Callable[..., None] | None = getattr(progress, "look", None)
         self._bar: Any = None
         has_console = sys.stderr is not None
         self._wanted = has_console and (progress is True or (progress == "auto" and is_watched()))
@@ -51,6 +52,11 @@ class Progress:
         self.total = self.done + more + self.later
         if self._bar is not None:
             self._bar.total = self.total
+
+    def look(self, *seen: Any) -> None:
+        """Show an interim estimate to a callable that follows the work look by look: one with a method `look`."""
+        if self._follower is not None:
+            self._follower(*seen)
 
     def within(self) -> Report:
         """A callable (done, total) for a part of the work, whose model rows count here as they are done."""

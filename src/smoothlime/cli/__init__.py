@@ -25,7 +25,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it."""
 
-COMMANDS = ("bench", "check", "compare", "explain", "merge", "plan", "report", "reproduce")
+COMMANDS = ("bench", "check", "compare", "demo", "explain", "merge", "plan", "report", "reproduce", "serve")
 
 
 class _Commands(click.Group):

@@ -76,7 +76,7 @@ def as_html(parts: Sequence[Part], *, title: str | None = None) -> str:
         msg = f"title must be text; got {title!r}"
         raise WrongType(msg, argument="title")
     found = [_shown(part, len(parts) > 1) for part in parts]
-    scripts = [asset("bars.js"), asset("report.js")]
+    scripts = [asset("bars.js"), asset("explained.js"), asset("report.js")]
     return render(
         __package__ or "",
         "report.html.j2",

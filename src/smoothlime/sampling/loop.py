@@ -149,6 +149,7 @@ def _look(panel: Panel, part: slice, n: int, found: FeatureResults) -> tuple[Ind
     interim = _interim(plan, *_estimate(panel, part, n))
     if panel.far is not None:
         interim = panel.far.check(part, interim)
+    panel.watch.look(panel.rows[part], interim, plan.factor)
     # a row goes on until all its targets are there, or cannot get there
     done = (interim.is_reached | interim.is_hopeless).reshape(-1, t).all(axis=1)
     done |= n == plan.stopping.looks[-1]

@@ -131,8 +131,10 @@ const Bars = (() => {
   }
 
   /* Draw into a holder, as wide as it is. A chart has a title and bars: label (and a brief one), name, value, lower,
-     upper, sure, text, hollow. In a narrow holder labels stand above their bars. */
-  function draw(holder, chart, axis = axisOf(chart.bars)) {
+     upper, sure, text, hollow. In a narrow holder labels stand above their bars.
+     Charts that are compared share a scale, of `axisOf`. */
+  function draw(holder, chart) {
+    const axis = chart.scale || axisOf(chart.bars);
     const across = Math.max(260, Math.min(holder.clientWidth || 720, 900));
     const isNarrow = across < NARROW;
     const beside = Math.max(0, ...chart.bars.map((bar) => wide(bar.label)));

@@ -1,0 +1,56 @@
+"""`smoothlime serve`: the live page of a model of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ..errors import InvalidArgument
+from ._inputs import ProblemOptions, problem_options
+from ._messages import warnings_as_lines
+from ._serving import serving_options, show
+
+
+@click.command(
+    "serve",
+    short_help="Open a page that explains a model around the rows of a table.",
+    epilog="Example: smoothlime serve mymodels:net rows.csv --path . Needs the extra app. Ctrl-C ends it.",
+)
+@click.argument("model")
+@click.argument("table")
+@problem_options("TABLE", most=None)
+@serving_options
+def command(problem: ProblemOptions, host: str, port: int, browser: bool) -> None:
+    """Open a live page in the browser that explains MODEL around the rows of TABLE.
+
+    MODEL is module:attribute or a model file, TABLE a CSV or Parquet file. Pick a row, drag sigma, change a value: the
+    bars follow. The page is served by this computer, and only to it unless --host says otherwise.
+    """
+    from .._core.optional import require
+
+    require("starlette", extra="app", to="open the page")
+    from ..app.live.subject import Subject, outputs_of
+
+    asked = problem.read()
+    if not isinstance(asked.scale, str):
+        msg = "--scale must be one word here, for all columns; the page lets you choose another"
+        raise InvalidArgument(msg)
+    names = tuple(map(str, asked.neighbourhood.columns or ()))
+    background = None if problem.raw_units else asked.rows if asked.data is None else asked.data
+    around = {"sigma": problem.sigma, "background": background, "scale": asked.scale, "fixed": asked.fixed}
+    with warnings_as_lines(each_kind_once=True):
+        outputs = outputs_of(asked.model, asked.rows[:1], **around, output=problem.output)
+    target = outputs[asked.target] if isinstance(asked.target, int) else asked.target
+    subject = Subject(
+        model=asked.model,
+        rows=asked.rows,
+        background=background,
+        names=names,
+        outputs=outputs,
+        fixed=asked.fixed,
+        title=f"{problem.model} around {Path(problem.table).name}",
+        target=target if target in outputs else None,
+        settings={"output": problem.output},
+    )
+    show(subject, host=host, port=port, browser=browser, sigma=problem.sigma, scale=asked.scale)
