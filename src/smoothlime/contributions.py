@@ -136,6 +136,12 @@ class Contributions:
 
         return as_text(self)
 
+    def _repr_html_(self) -> str:
+        """Notebook form: a small picture and a table."""
+        from .plots.notebook import contributions
+
+        return contributions(self)
+
     def __repr__(self) -> str:
         """One line: output, rows, features, how."""
         r, d = self.values.shape

@@ -54,6 +54,9 @@ def test_names_stand_with_their_values_and_numbers_behind():
     assert of_row(e[0]).title.startswith("output: f(x)")  # alone, its place is not known
     texts = parts(bars_svg(e, 1))[3]
     assert all(bar.label in texts and bar.text in texts for bar in chart.bars)
+    assert [each for each in texts if "=" in each] == [bar.label for bar in chart.bars]
+    short = chart_svg(Chart("t", (Bar("a", 1.0, 0.5, 1.5, is_sure=True, text="b"),), "x"))
+    assert {"a", "b", "x"} <= set(parts(short)[3])
     assert "grey: sign uncertain" in chart.notes
     assert of_row(e, -1) == of_row(e, 1)
     with pytest.raises(IndexError, match="row 2 is out of range"):

@@ -388,7 +388,7 @@ class TestShown:
         wide = lambda a: 1e12 * a[:, 0] + 1e-9 * a[:, 1]  # beside the first slope, rounding hides the second
         e = sl.explain(wide, [[1e6, 1e-6]], sigma=[1e5, 1e-7], method="clime")
         for text in (str(e), e._repr_html_()):
-            shown = [float(each) for each in re.findall(r"± ([\d.e+-]+)", text)]
+            shown = [float(each) for each in re.findall(r"± ([\d.e+-]+)", text.rpartition("</svg>")[2])]
             half = e.half_width(0.05)[0]
             np.testing.assert_allclose(shown[:2], half[0] * np.array([1.0, e.std[0]]), rtol=0.05)
             within = abs(e.values[0, 1]) + half[1]  # what rounding leaves: of one digit, whatever it happens to be

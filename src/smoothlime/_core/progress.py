@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any
@@ -44,14 +45,14 @@ class Progress:
         """Leave the terminal on a fresh line, also when interrupted."""
         if self._bar is not None:
             if error is None:
-                self._bar.total = self.done  # the last forecast may have been off
+                self._set_total(self.done)  # the last forecast may have been off
             self._bar.close()
 
     def expect(self, more: int) -> None:
         """Say how many model rows are still to come, by the latest forecast, of the part that is being worked on."""
         self.total = self.done + more + self.later
         if self._bar is not None:
-            self._bar.total = self.total
+            self._set_total(self.total)
 
     def look(self, *seen: Any) -> None:
         """Show an interim estimate to a callable that follows the work look by look: one with a method `look`."""
@@ -77,11 +78,18 @@ class Progress:
         elif self._wanted and time.monotonic() - self._started > SHOW_AFTER:
             self._bar = self._late_bar()
 
+    def _set_total(self, total: int) -> None:
+        """Tell the bar, and the widget that shows it, how much there is to do."""
+        self._bar.total = total
+        if (box := getattr(self._bar, "container", None)) is not None:
+            _, widget, _ = box.children
+            widget.max = total
+
     def _late_bar(self) -> Any:
         """A bar made when it is first shown: importing tqdm takes longer than most explanations."""
-        from tqdm import tqdm
+        base: Any = _tqdm()
 
-        class Bar(tqdm):  # type: ignore[misc]  # tqdm has no types
+        class Bar(base):  # type: ignore[misc]  # tqdm has no types
             monitor_interval = 0  # no thread beside it, which would outlive it
 
         # smoothing=0: the time left is forecast from the mean speed since the work began
@@ -93,4 +101,21 @@ class Progress:
 
 def is_watched() -> bool:
     """Whether there is a terminal or a notebook, and so somebody who sees a bar."""
-    return (sys.stderr is not None and sys.stderr.isatty()) or "ipykernel" in sys.modules
+    return (sys.stderr is not None and sys.stderr.isatty()) or _is_notebook()
+
+
+def _is_notebook() -> bool:
+    return "ipykernel" in sys.modules
+
+
+def _tqdm() -> Any:
+    """The class of bars: in notebooks a widget, where widgets are installed."""
+    if not _is_notebook():
+        from tqdm import tqdm
+
+        return tqdm
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that widgets are missing: a bar of text does as well
+        from tqdm.auto import tqdm as either
+
+    return either

@@ -88,6 +88,12 @@ class Comparison:
         """Count of rows."""
         return len(self.p_value)
 
+    def _repr_html_(self) -> str:
+        """Notebook form: a small picture and a table."""
+        from ..plots.notebook import comparison
+
+        return comparison(self)
+
     def __str__(self) -> str:
         """The verdict, how many rows, and what changed most."""
         r, moved = len(self), [row for row, each in enumerate(self.changed) if each]

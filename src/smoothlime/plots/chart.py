@@ -10,11 +10,16 @@ import numpy as np
 
 from .names import count, percent, shortened, shown, told_apart
 from .numbers import number
-from .switched import called, largest
+from .style import largest_first
+from .switched import called, largest, order
 from .text import how_it_went, missing_features, row_lines
 
 if TYPE_CHECKING:
+    from ..contributions import Contributions
+    from ..guarantees.compare import Comparison
+    from ..result.effects import Effects
     from ..result.explanation import Explanation
+    from ..result.switches import Switches
 
 LONGEST, LEAST = 40, 16
 """Characters of a label, and those of them that a name has in any case; its value stands behind it."""
@@ -71,6 +76,77 @@ def of_row(e: Explanation, row: int = 0, *, confidence: float = 0.95, most: int 
     return Chart(title, bars, axis, tuple(_notes(one, bars, confidence)))
 
 
+def of_switches(switches: Switches, row: int = 0, *, confidence: float = 0.95, most: int = 12) -> Chart:
+    """Effects of other levels at a row."""
+    one = switches[row]
+    bars = _of_levels(one, order(one, 0)[:most].tolist(), confidence)
+    return Chart(f"switches, row {row}", tuple(bars), "change of the output")
+
+
+def of_contributions(c: Contributions, row: int = 0, *, confidence: float = 0.95, most: int = 12) -> Chart:
+    """What each feature adds between the baseline and a row, largest first; what is small is counted, not drawn."""
+    chosen = [j for j in largest_first(np.abs(c.values[row]), c.values.shape[1]) if c.values[row, j] != 0]
+    names = told_apart(c.feature_names, chosen[:most], LONGEST - LEAST // 2)
+    lower, upper = (end[row] for end in c.interval(confidence))
+    bars = [
+        _bar(
+            name + _behind(value_word(c.x[row, j]), ""),
+            (float(c.values[row, j]), float(lower[j]), float(upper[j])),
+            is_exact=c.is_exact,
+            name=shown(c.feature_names[j]),
+        )
+        for j, name in zip(chosen, names, strict=False)
+    ]
+    where = f", row {row} of {len(c):,}" if len(c) > 1 else ""
+    output = shortened(shown(c.row_outputs[row]), LONGEST_OUTPUT)
+    title = (
+        f"Contributions to {output}{where}: from f(b) = {c.base_prediction[row]:.4g} to f(x) = {c.prediction[row]:.4g}"
+    )
+    how = "exact" if c.is_exact else f"{int(c.n_samples[row]):,} draws, ± is a {percent(confidence)} interval"
+    more = [f"{count(len(chosen) - most, 'smaller contribution')} not shown"] if len(chosen) > most else []
+    held = [f"held at the row's own values in the baselines: {', '.join(map(shown, c.held_alike[:6]))}"] * bool(
+        c.held_alike
+    )
+    return Chart(title, tuple(bars), "contribution to the output", (how, *more, *held))
+
+
+def of_effects(found: Effects, *, confidence: float = 0.95, most: int = 12) -> Chart:
+    """Mean slopes over rows, standardised."""
+    chosen = found.order()[:most]
+    lower, upper = (end * found.std for end in found.interval(confidence))
+    bars = [
+        _bar(
+            name,
+            (float(found.standardised[j]), float(lower[j]), float(upper[j])),
+            is_exact=bool(found.standard_error[j] == 0),
+            name=shown(found.feature_names[j]),
+        )
+        for j, name in zip(chosen, told_apart(found.feature_names, chosen, LONGEST), strict=True)
+    ]
+    rows = count(int(found.count.max(initial=0)), "row")
+    title = f"Mean slopes of {shortened(shown(found.output_name), LONGEST_OUTPUT)} over {rows}"
+    return Chart(title, tuple(bars), f"mean {UNIT}")
+
+
+def of_comparison(found: Comparison, row: int = 0, *, confidence: float = 0.95, most: int = 12) -> Chart:
+    """Differences between the slopes of two models at a row."""
+    one = found.explanation[row]
+    chart = of_row(one, 0, confidence=confidence, most=most)
+    moved = f"moved by {found.size[row]:.3g}, allowed {found.allowed[row]:.3g}"
+    where = f"row {row} of {len(found):,}" if len(found) > 1 else "the row"
+    bars = tuple(bar for bar in chart.bars if not bar.is_hollow)
+    return Chart(f"New slopes less old ones, {where}: {moved}", bars, f"difference, {UNIT}", chart.notes)
+
+
+def _bar(label: str, ends: tuple[float, float, float], *, is_exact: bool, name: str, is_hollow: bool = False) -> Bar:
+    """A bar from its value, and the lower and upper end of its interval."""
+    value, lower, upper = ends
+    half = (upper - lower) / 2
+    is_sure = is_exact or lower > 0 or upper < 0
+    text = f"{value:+.6g}" if is_exact else number(value, half)
+    return Bar(label, value, lower, upper, is_sure, text, name, is_hollow=is_hollow)
+
+
 def value_word(x: float) -> str:
     """A value of a feature: whole numbers whole, others with four digits.
 
@@ -111,26 +187,18 @@ def _behind(value: str, step: str) -> str:
 
 
 def _switches(one: Explanation, confidence: float, most: int) -> list[Bar]:
-    if one.switches is None:
-        return []
-    switches = one.switches
-    reach = switches.half_width(confidence)[0]
+    """The largest switch of each category."""
+    return [] if one.switches is None else _of_levels(one.switches, largest(one.switches, most), confidence)
+
+
+def _of_levels(switches: Switches, chosen: Sequence[int], confidence: float) -> list[Bar]:
+    """Switches of the first row."""
+    lower, upper = (end[0] for end in switches.interval(confidence))
     found = []
-    for s in largest(switches, most):
-        effect, half = float(switches.effect[0, s]), float(reach[s])
+    for s in chosen:
+        ends = float(switches.effect[0, s]), float(lower[s]), float(upper[s])
         name = called(switches, 0, s)
-        found.append(
-            Bar(
-                label=name,
-                value=effect,
-                lower=effect - half,
-                upper=effect + half,
-                is_sure=switches.is_exact or abs(effect) > half,
-                text=f"{effect:+.6g}" if switches.is_exact else number(effect, half),
-                name=name,
-                is_hollow=True,
-            )
-        )
+        found.append(_bar(name, ends, is_exact=switches.is_exact, name=name, is_hollow=True))
     return found
 
 

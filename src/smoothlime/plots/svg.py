@@ -143,6 +143,8 @@ def _safe(text: str) -> str:
 def _fitted(text: str, room: int) -> str:
     """Beginning and end of a text that takes more cells than there is room for."""
     text = shown(text)
+    if cells(text) <= room:
+        return text
     for longest in range(len(text), 2, -1):
         cut = shortened(text, longest)
         if cells(cut) <= room:

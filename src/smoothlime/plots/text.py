@@ -1,8 +1,7 @@
-"""Explanations as text, as an HTML table, and as a table for rich."""
+"""Explanations as text, and as a table for rich."""
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -56,39 +55,11 @@ def as_text(e: Explanation) -> str:
             for line in lines
         ]
         switches = [] if e.switches is None else switch_block(e.switches, row)
-        parts.append("\n".join([_headline(e, row), head, *body, *_left_out(e, row, len(lines)), *switches]))
+        parts.append("\n".join([headline(e, row), head, *body, *left_out(e, row, len(lines)), *switches]))
     if len(e) > MOST_ROWS:
         parts.append(f"... and {count(len(e) - MOST_ROWS, 'more row')}")
     parts.append(footer(e))
     return "\n\n".join(parts)
-
-
-def as_html(e: Explanation) -> str:
-    """The same as an HTML table; every name is escaped."""
-    parts, is_sure = [], True
-    for row in range(min(len(e), MOST_ROWS)):
-        lines = row_lines(e, row)
-        is_sure &= all(line.is_sure for line in lines)
-        rows = "".join(
-            f"<tr style='{'' if line.is_sure else 'color:gray'}'>"
-            f"<td style='text-align:left'>{escape(line.feature)}</td>"
-            f"<td>{escape(line.slope)}</td><td>{escape(line.standardised)}</td>"
-            + (f"<td>{escape(line.step)}</td>" if e.row_scales is not None else "")
-            + "</tr>"
-            for line in lines
-        )
-        step = "<th>one step</th>" * (e.row_scales is not None)
-        parts.append(
-            f"<p>{escape(_headline(e, row))}</p><table><thead><tr><th>feature</th><th>slope per unit</th>"
-            f"<th>per neighbourhood std</th>{step}</tr></thead><tbody>{rows}</tbody></table>"
-            + "".join(f"<p>{escape(line.strip())}</p>" for line in _left_out(e, row, len(lines)))
-            + _switches_as_html(e, row)
-        )
-        is_sure &= e.switches is None or all(line.is_sure for line in switch_lines(e.switches, row)[0])
-    if len(e) > MOST_ROWS:
-        parts.append(f"<p>... and {count(len(e) - MOST_ROWS, 'more row')}</p>")
-    grey = "" if is_sure else "<br>grey: sign uncertain"
-    return f"<div>{''.join(parts)}<p><small>{escape(footer(e))}{grey}</small></p></div>"
 
 
 def effects_as_text(found: Effects) -> str:
@@ -115,21 +86,6 @@ def effects_as_text(found: Effects) -> str:
     return "\n\n".join(parts)
 
 
-def _switches_as_html(e: Explanation, row: int) -> str:
-    """A table of the effects of other levels, or nothing."""
-    found, more = ([], 0) if e.switches is None else switch_lines(e.switches, row)
-    if not found:
-        return ""
-    rows = "".join(
-        f"<tr style='{'' if line.is_sure else 'color:gray'}'>"
-        f"<td style='text-align:left'>{escape(line.switch)}</td><td>{escape(line.effect)}</td></tr>"
-        for line in found
-    )
-    rest = f"<p>... and {count(more, 'smaller switch', 'smaller switches')}</p>" if more else ""
-    head = "<tr><th>switch</th><th>effect on the output</th></tr>"
-    return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>{rest}"
-
-
 def as_rich(e: Explanation) -> Any:
     """The same as tables for rich."""
     from rich.console import Group
@@ -139,7 +95,7 @@ def as_rich(e: Explanation) -> Any:
     shown: list[Any] = []
     is_sure = True
     for row in range(min(len(e), MOST_ROWS)):
-        table = Table(title=Text(_headline(e, row)), title_justify="left")
+        table = Table(title=Text(headline(e, row)), title_justify="left")
         has_steps = e.row_scales is not None
         for column in ("feature", "slope per unit", "per neighbourhood std", *["one step"] * has_steps):
             # folded, as a number that is cut short is another number
@@ -223,7 +179,8 @@ def row_lines(e: Explanation, row: int, *, most: int = MOST_FEATURES, confidence
     return lines
 
 
-def _headline(e: Explanation, row: int) -> str:
+def headline(e: Explanation, row: int) -> str:
+    """One line about a row."""
     return f"row {row}: slopes of {e.row_outputs[row]!r}, {', '.join(how_it_went(e, row))}"
 
 
@@ -252,7 +209,8 @@ def missing_features(e: Explanation, row: int) -> str:
     return f"missing: {', '.join(names)}{rest}" if len(chosen) else ""
 
 
-def _left_out(e: Explanation, row: int, shown: int) -> list[str]:
+def left_out(e: Explanation, row: int, shown: int) -> list[str]:
+    """What is not in the table of a row: small slopes, features held fixed, missing ones."""
     free, moved = int(np.isfinite(e.std).sum()), int((~e.held[row]).sum())
     notes = []
     if moved > shown:

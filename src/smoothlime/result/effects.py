@@ -151,6 +151,12 @@ class Effects:
 
         return effects_as_text(self)
 
+    def _repr_html_(self) -> str:
+        """Notebook form: a small picture and a table."""
+        from ..plots.notebook import effects
+
+        return effects(self)
+
     def __repr__(self) -> str:
         """One line: output, rows, features."""
         rows = f"{int(np.max(self.count, initial=0))} rows"

@@ -409,9 +409,9 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         """Notebook form."""
-        from ..plots.text import as_html
+        from ..plots.notebook import explanation
 
-        return as_html(self)
+        return explanation(self)
 
     def __rich__(self) -> Any:
         """Form that rich prints."""

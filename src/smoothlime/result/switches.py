@@ -126,6 +126,12 @@ class Switches:
 
         return as_text(self)
 
+    def _repr_html_(self) -> str:
+        """Notebook form: a small picture and a table."""
+        from ..plots.notebook import switches
+
+        return switches(self)
+
     def __repr__(self) -> str:
         """One line: rows, switches, and the columns that they are of."""
         how = "exact" if self.is_exact else "sampled"
