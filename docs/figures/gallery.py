@@ -18,6 +18,7 @@ from PIL import Image
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -72,6 +73,16 @@ def of_tumours():
     yield "path", lambda: path.plot()[0]
 
 
+def of_pairs():
+    """A network of six measurements of tumours: which of them act together."""
+    patients, diagnosis = load_breast_cancer(return_X_y=True, as_frame=True)
+    patients = patients[[*TUMOUR, "worst concavity"]]
+    net = make_pipeline(StandardScaler(), MLPClassifier((16,), "tanh", random_state=0, max_iter=400))
+    net.fit(patients, diagnosis.map({0: "malignant", 1: "benign"}))
+    found = sl.interactions(net, patients.iloc[[37]], background=patients, sigma=0.5, target="malignant")
+    yield "interactions", found.plot
+
+
 def of_wine():
     """A network, whose gradients agree with its predictions, and a forest."""
     wine, kind = load_wine(return_X_y=True)
@@ -106,7 +117,7 @@ def of_digits():
 
 def main():
     plt.rcParams["savefig.dpi"] = 100
-    for made in (of_diabetes, of_tumours, of_wine, of_digits):
+    for made in (of_diabetes, of_tumours, of_pairs, of_wine, of_digits):
         for name, draw in made():
             if name in sys.argv[1:] or not sys.argv[1:]:
                 file = Path(__file__).with_name(f"gallery_{name}.png")

@@ -46,6 +46,7 @@ RESULTS = {
     "effects": lambda: explanation().effects(),
     "groups": lambda: explanation().effects(by=["<a>", "$b"]),
     "comparison": lambda: sl.compare(model(), model(np.array([2.0, 1.0, 0.0])), X, sigma=0.5, n_samples=1_024),
+    "interactions": lambda: sl.interactions(model(), X, sigma=0.5, n_samples=1_024),
     "path": lambda: sl.sigma_path(model(), X[0], [0.5, 1.0], n_samples=64, method="clime"),
 }
 
@@ -126,6 +127,16 @@ def test_comparisons_name_their_verdict_and_each_row():
         assert line[1] == "changed"
         assert float(line[2]) == pytest.approx(found.size[row], rel=0.01)
         assert float(line[3]) == pytest.approx(found.allowed[row], rel=0.01)
+
+
+def test_interactions_have_the_largest_pairs():
+    found = RESULTS["interactions"]()
+    html = found._repr_html_()
+    pair = found.top(1)[0]
+    first = cells(html)[0][1]
+    assert first[0] == " × ".join(pair.features).replace("\x1b", "�")
+    assert float(first[2].split(" ± ")[0]) == pytest.approx(pair.standardised, rel=0.05)
+    assert len(widths(html)) >= len(found.top(5))
 
 
 def test_switches_are_listed_by_size():

@@ -4,6 +4,7 @@ import dataclasses
 import subprocess
 import sys
 import warnings
+from functools import cache
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -19,6 +20,11 @@ from smoothlime.testing import Sine, Step
 
 ODD = ("<script>alert(1)</script>", "$x_{1}$ \\frac", "nul\x00 \x1b[2J\u202e", "w" * 300, "größe é")
 """Names that must be drawn as they are; no font here has wider scripts"""
+
+KINDS = (
+    "bars", "heat", "beeswarm", "effects", "groups", "waterfall", "comparison", "comparisons", "convergence", "curve",
+    "path", "interactions",
+)  # fmt: skip
 
 
 LINE = LinearRegression().fit(np.eye(2), [1.0, 2.0])
@@ -359,6 +365,7 @@ class TestChoice:
                 plots.effects(explain().effects(), ax=wrong)
 
 
+@cache
 def everything(names):
     """All pictures of results with these names."""
     e = explain(names, rows=3)
@@ -366,6 +373,11 @@ def everything(names):
         sl.from_functions(values=lambda a: np.sin(a.sum(axis=1)), feature_names=names),
         np.zeros(len(names)), [0.5, 1.0], n_samples=64, method="clime",
     )  # fmt: skip
+    pairs = sl.interactions(
+        sl.from_functions(values=lambda a: np.sin(a.sum(axis=1)), feature_names=names),
+        np.ones(len(names)),
+        n_samples=256,
+    )
     curve = sl.curve(
         sl.from_functions(values=lambda a: a.sum(axis=1), feature_names=names), np.zeros(len(names)), 0, grid=5
     )
@@ -377,8 +389,14 @@ def everything(names):
         "comparison": lambda **k: plots.comparison(comparison, 0, **k),
         "comparisons": lambda **k: plots.comparison(comparison, **k),
         "convergence": lambda **k: plots.convergence([e], **k), "curve": lambda **k: plots.curve(curve, **k),
-        "path": lambda **k: plots.path(path)[0],
+        "path": lambda **k: plots.path(path)[0], "interactions": lambda **k: plots.interactions(pairs, **k),
     }  # fmt: skip
+
+
+def test_all_kinds_are_drawn():
+    assert set(everything(("a",))) == set(KINDS)
+    public = {*KINDS, "agreement", "image", "robustness"} - {"groups", "comparisons"}
+    assert public == set(plots.__all__)
 
 
 def cut(ax):
@@ -392,17 +410,17 @@ def cut(ax):
     return [text for text, box in boxes if text and not (whole.contains(*box.min) and whole.contains(*box.max))]
 
 
-@pytest.mark.parametrize("kind", list(everything(ODD)))
+@pytest.mark.parametrize("kind", KINDS)
 def test_odd_and_long_names_are_drawn_and_nothing_is_cut_off(kind):
     assert cut(everything(ODD)[kind]()) == []
 
 
-@pytest.mark.parametrize("kind", list(everything(("a",))))
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_single_feature_is_drawn(kind):
     assert cut(everything(("a",))[kind]()) == []
 
 
-@pytest.mark.parametrize("kind", [each for each in everything(("a",)) if each != "path"])
+@pytest.mark.parametrize("kind", [each for each in KINDS if each != "path"])
 def test_pictures_go_into_narrow_axes_that_were_given(kind):
     figure, (left, right) = plt.subplots(1, 2, figsize=(7, 4), layout="constrained")
     draw = everything(("age", "average_transaction_amount_last_12_months", "b"))[kind]

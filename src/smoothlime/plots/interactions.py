@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,33 +32,13 @@ def as_text(found: Interactions) -> str:
     """What explains the variance around each row, and the largest pairs."""
     parts = []
     for row in range(min(len(found), MOST_ROWS)):
-        lines = [HEAD, *(_cells(found, pair) for pair in _told(found, row))]
+        lines = [HEAD, *(pair_cells(found, pair) for pair in told(found, row))]
         widths = [max(cells(line[column]) for line in lines) for column in range(len(HEAD))]
         body = ["  " + "  ".join(map(padded, line, widths)).rstrip() for line in lines]
-        parts.append("\n".join([_headline(found, row), f"  {_shares(found, row)}", *body * (len(lines) > 1)]))
+        parts.append("\n".join([headline(found, row), f"  {shares(found, row)}", *body * (len(lines) > 1)]))
     if len(found) > MOST_ROWS:
         parts.append(f"... and {count(len(found) - MOST_ROWS, 'more row')}")
-    return "\n\n".join([*parts, _footer(found)])
-
-
-def as_html(found: Interactions) -> str:
-    """The same as HTML tables; every name is escaped."""
-    parts = []
-    for row in range(min(len(found), MOST_ROWS)):
-        lines = "".join(
-            f"<tr style='{'' if pair.is_sure or found.is_exact else 'color:gray'}'>"
-            + "".join(f"<td>{escape(each)}</td>" for each in _cells(found, pair))
-            + "</tr>"
-            for pair in _told(found, row)
-        )
-        head = "".join(f"<th>{each}</th>" for each in HEAD)
-        parts.append(
-            f"<p>{escape(_headline(found, row))}<br>{escape(_shares(found, row))}</p>"
-            f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
-        )
-    if len(found) > MOST_ROWS:
-        parts.append(f"<p>... and {count(len(found) - MOST_ROWS, 'more row')}</p>")
-    return f"<div>{''.join(parts)}<p><small>{escape(_footer(found))}</small></p></div>"
+    return "\n\n".join([*parts, footer(found)])
 
 
 def as_rich(found: Interactions) -> Any:
@@ -70,16 +49,16 @@ def as_rich(found: Interactions) -> Any:
 
     tables: list[Any] = []
     for row in range(min(len(found), MOST_ROWS)):
-        table = Table(title=Text(f"{_headline(found, row)}\n{_shares(found, row)}"), title_justify="left")
+        table = Table(title=Text(f"{headline(found, row)}\n{shares(found, row)}"), title_justify="left")
         for column in HEAD:
             table.add_column(column, justify="left" if column == "pair" else "right", overflow="fold")
-        for pair in _told(found, row):
+        for pair in told(found, row):
             style = "" if pair.is_sure or found.is_exact else "dim"
-            table.add_row(*map(Text, _cells(found, pair)), style=style)
+            table.add_row(*map(Text, pair_cells(found, pair)), style=style)
         tables.append(table)
     if len(found) > MOST_ROWS:
         tables.append(Text(f"... and {count(len(found) - MOST_ROWS, 'more row')}"))
-    return Group(*tables, Text(_footer(found)))
+    return Group(*tables, Text(footer(found)))
 
 
 def interactions(
@@ -108,8 +87,8 @@ def interactions(
     ax.set_yticks(range(len(chosen)), names)
     ax.figure.colorbar(image, ax=ax).set_label("second slope per both\nstandard deviations", fontsize=SMALL)
     how = "exact, no sampling" if found.is_exact else f"{percent(confidence)} intervals; grey: sign uncertain"
-    below = [_shares(found, i), f"{made_by(found.explanation)}; {how}" if not found.is_exact else how]
-    caption(ax, _headline(found, i), below, is_new=is_new, bar=COLOUR_BAR)
+    below = [shares(found, i), f"{made_by(found.explanation)}; {how}" if not found.is_exact else how]
+    caption(ax, headline(found, i), below, is_new=is_new, bar=COLOUR_BAR)
     return ax
 
 
@@ -131,13 +110,15 @@ def _chosen(found: Interactions, row: int, most: int) -> list[int]:
     return sorted(map(int, free[np.argsort(-size, kind="stable")[:most]]))
 
 
-def _told(found: Interactions, row: int) -> list[Pair]:
+def told(found: Interactions, row: int) -> list[Pair]:
+    """The largest pairs of a row, without what is rounding of exact ones."""
     pairs = found.top(MOST_PAIRS, row=row)
     largest = max((abs(pair.standardised) for pair in pairs), default=0.0)
     return [pair for pair in pairs if not found.is_exact or abs(pair.standardised) > SMALLEST * largest]
 
 
-def _cells(found: Interactions, pair: Pair) -> tuple[str, str, str, str]:
+def pair_cells(found: Interactions, pair: Pair) -> tuple[str, str, str, str]:
+    """A line of a table, as in `HEAD`."""
     name = " × ".join(map(shown, pair.features))
     share = "" if np.isnan(pair.share) else f"{pair.share:.1%}"
     if found.is_exact:
@@ -147,18 +128,20 @@ def _cells(found: Interactions, pair: Pair) -> tuple[str, str, str, str]:
     return name, number(pair.value, half), number(pair.standardised, half * scale), share
 
 
-def _headline(found: Interactions, row: int) -> str:
+def headline(found: Interactions, row: int) -> str:
+    """One line about a row."""
     e = found.explanation
     return f"row {row}: interactions in {shown(e.row_outputs[row])}, f(x) = {e.prediction[row]:.4g}"
 
 
-def _shares(found: Interactions, row: int) -> str:
+def shares(found: Interactions, row: int) -> str:
     """`71% linear, 6% bends, 18% interactions, 5% beyond`."""
     told = (f"{share[row]:.0%} {name}" for name, share in found.shares.items() if np.isfinite(share[row]))
     return ", ".join(told) + " nearby"
 
 
-def _footer(found: Interactions) -> str:
+def footer(found: Interactions) -> str:
+    """How the numbers came about."""
     if found.is_exact:
         return "exact: no sampling, no sampling error"
     return f"{made_by(found.explanation)}; ± is a 95% interval"

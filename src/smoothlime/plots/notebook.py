@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .chart import of_comparison, of_contributions, of_effects, of_row, of_switches
+from .chart import Bar, Chart, of_comparison, of_contributions, of_effects, of_row, of_switches
 from .comparison import WORDS
+from .interactions import HEAD, pair_cells, shares, told
+from .interactions import footer as footer_of_pairs
+from .interactions import headline as headline_of_pairs
 from .names import count, percent, shown, told_apart
 from .numbers import number
 from .svg import chart_svg
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from ..guarantees.compare import Comparison
     from ..result.effects import Effects
     from ..result.explanation import Explanation
+    from ..result.interactions import Interactions, Pair
     from ..result.switches import Switches
 
 MOST_BARS, MOST_LINES = 8, 12
@@ -83,8 +87,8 @@ def effects(found: Effects) -> str:
         rows = []
         for j, name, reach in zip(chosen, told_apart(each.feature_names, chosen), half, strict=True):
             value, is_certain = float(each.values[j]), bool(abs(each.values[j]) > reach or reach == 0)
-            told = f"{value:+.6g}" if reach == 0 else number(value, float(reach))
-            rows.append(((name, told, f"{each.absolute[j]:.4g}", f"{each.positive[j]:.0%}"), is_certain))
+            number_told = f"{value:+.6g}" if reach == 0 else number(value, float(reach))
+            rows.append(((name, number_told, f"{each.absolute[j]:.4g}", f"{each.positive[j]:.0%}"), is_certain))
             is_sure &= is_certain
         rest = len(each.order()) - len(chosen)
         block = chart_svg(chart) + _table(("feature", "mean slope", "mean |slope|", "positive"), rows)
@@ -92,8 +96,8 @@ def effects(found: Effects) -> str:
         title = escape(chart.title + ("" if label is None else f", {shown(str(label))}"))
         parts.append(f"<p>{title}</p>{block}" if label is None else _folded(title, block))
     of = "of drawing" if found.rows == "these" else "of drawing and of sampling the rows"
-    told = f"per unit of each feature in the table; ± is a {percent(CONFIDENCE)} interval for errors {of}"
-    return _page(parts, told, is_sure=is_sure)
+    per = f"per unit of each feature in the table; ± is a {percent(CONFIDENCE)} interval for errors {of}"
+    return _page(parts, per, is_sure=is_sure)
 
 
 def comparison(found: Comparison) -> str:
@@ -117,6 +121,32 @@ def comparison(found: Comparison) -> str:
     return _page(parts, " ".join(details), is_sure=all(bar.is_sure for bar in chart.bars))
 
 
+def interactions(found: Interactions) -> str:
+    """What explains the variance around each row, and the largest pairs as bars and as a table."""
+    parts, is_sure = [], True
+    for row in range(min(len(found), MOST_ROWS)):
+        pairs = told(found, row)
+        lines = [(pair_cells(found, pair), pair.is_sure or found.is_exact) for pair in pairs]
+        is_sure &= all(is_certain for _, is_certain in lines)
+        block = f"<p>{escape(shares(found, row))}</p>{chart_svg(_of_pairs(found, pairs))}{_table(HEAD, lines)}"
+        title = escape(headline_of_pairs(found, row))
+        parts.append(f"<p>{title}</p>{block}" if row == 0 else _folded(title, block))
+    if len(found) > MOST_ROWS:
+        parts.append(_note(f"... and {count(len(found) - MOST_ROWS, 'more row')}"))
+    return _page(parts, footer_of_pairs(found), is_sure=is_sure)
+
+
+def _of_pairs(found: Interactions, pairs: Sequence[Pair]) -> Chart:
+    """Standardised second slopes."""
+    bars = []
+    for pair in pairs:
+        name, _, text, _ = pair_cells(found, pair)
+        half = (pair.upper - pair.lower) / 2 * (abs(pair.standardised / pair.value) if pair.value else 1.0)
+        ends = (pair.standardised - half, pair.standardised + half)
+        bars.append(Bar(name, pair.standardised, *ends, pair.is_sure or found.is_exact, text, name))
+    return Chart("interactions", tuple(bars), "second slope per both neighbourhood standard deviations")
+
+
 def switches(found: Switches) -> str:
     """Bars and a table of the effects of other levels at the first row; those of further rows open when clicked."""
     parts, is_sure = [], True
@@ -127,8 +157,8 @@ def switches(found: Switches) -> str:
         parts.append(f"<p>row {row}</p>{block}" if row == 0 else _folded(f"row {row}", block))
     if len(found) > MOST_ROWS:
         parts.append(_note(f"... and {count(len(found) - MOST_ROWS, 'more row')}"))
-    told = "exact" if found.is_exact else f"± is a {percent(CONFIDENCE)} interval"
-    return _page(parts, told, is_sure=is_sure)
+    how = "exact" if found.is_exact else f"± is a {percent(CONFIDENCE)} interval"
+    return _page(parts, how, is_sure=is_sure)
 
 
 def _page(parts: Sequence[str], told: str, *, is_sure: bool) -> str:

@@ -182,10 +182,10 @@ class Interactions:
         return as_text(self)
 
     def _repr_html_(self) -> str:
-        """The same as tables, for notebooks."""
-        from ..plots.interactions import as_html
+        """Notebook form: a small picture and a table."""
+        from ..plots.notebook import interactions
 
-        return as_html(self)
+        return interactions(self)
 
     def __rich__(self) -> Any:
         """The same as tables for rich."""
