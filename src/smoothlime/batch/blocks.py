@@ -47,18 +47,20 @@ def rows_per_block(columns: int) -> int:
 def cut(runs: Iterable[Run], size: int, is_wanted: Callable[[int], bool]) -> Iterator[Block]:
     """Blocks of `size` rows from runs in the order of the table, but those that are not wanted."""
     held: list[Run] = []
-    current = -1
     for run in runs:
         for part in _pieces(run, size):
-            index = part.start // size
-            if index != current and held:
-                yield Block(current, _joined(held))
+            if not is_wanted(part.start // size):
+                continue
+            held.append(part)
+            if (part.start + part.count) % size == 0:
+                yield _block(held, size)
                 held = []
-            current = index
-            if is_wanted(index):
-                held.append(part)
     if held:
-        yield Block(current, _joined(held))
+        yield _block(held, size)
+
+
+def _block(runs: list[Run], size: int) -> Block:
+    return Block(runs[0].start // size, _joined(runs))
 
 
 def _pieces(run: Run, size: int) -> Iterator[Run]:

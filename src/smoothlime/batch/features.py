@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InvalidArgument
+from ..models.fitted import attribute
 from ..models.problem import as_written
 
 
@@ -32,7 +34,7 @@ def choose_features(model: Any, names: tuple[str, ...], key: Any, columns: Seque
     known = getattr(model, "feature_names", None)
     if columns is not None:
         wanted = tuple(map(str, columns))
-        twice = next((name for name in wanted if wanted.count(name) > 1), None)
+        twice = next((name for name, times in Counter(wanted).items() if times > 1), None)
         if twice is not None or not wanted:
             msg = f"columns must name each column once, and one at least; got {list(columns)}"
             raise InvalidArgument(msg, argument="columns")
@@ -59,7 +61,8 @@ def choose_features(model: Any, names: tuple[str, ...], key: Any, columns: Seque
 
 
 def _check_width(model: Any, wanted: tuple[str, ...]) -> None:
-    takes = getattr(model, "n_features", None)
+    fitted = attribute(getattr(model, "estimator", None), "n_features_in_")
+    takes = getattr(model, "n_features", None) or fitted
     if takes is not None and takes != len(wanted):
         msg = (
             f"the model takes {takes} features, whose names it does not know, and the table has {len(wanted)} columns:"

@@ -38,13 +38,13 @@ def survey(
     moments = Moments.none(len(columns))
     choice = Choice(min(CHOSEN, max(2, CELLS // max(len(columns), 1))))
     levels: dict[str, Any] = {}
-    asked = columns if wants_rows else tuple(name for name in columns if name in source.dictionaries) or columns[:1]
+    listed = set(source.dictionaries).intersection(columns)
+    asked = columns if wants_rows else tuple(name for name in columns if name in listed) or columns[:1]
     count = 0
     for run in source.runs(asked, MOST_ROWS, lambda *_: True):
         count = run.start + run.count
-        for name in asked:
-            if name in source.dictionaries:
-                levels[name] = _with_levels(levels.get(name), run.rows.column(name))
+        for name in listed:
+            levels[name] = _with_levels(levels.get(name), run.rows.column(name))
         if wants_rows and len(run.rows):
             numbers = numbers_of(run.rows, columns)
             moments = moments.merged(Moments.of(numbers))
