@@ -82,6 +82,11 @@ class Pairs:
         """(p',) whether a pair is one feature twice."""
         return self.first == self.second
 
+    @property
+    def weights(self) -> Array:
+        """(p',) of squares in ½‖h‖²: ½ of bends, 1 of others, which stand there twice."""
+        return np.where(self.is_bend, 0.5, 1.0)
+
     def all_of_them(self) -> Pairs:
         """Every pair of the features that move."""
         first, second = np.triu_indices(self.f)
@@ -109,10 +114,9 @@ def explained_by_line(slopes: Array, pseudo: Array, sizes: Array) -> Array:
     return np.asarray((slopes**2).sum(axis=1) - (standard_error(pseudo, sizes) ** 2).sum(axis=1))
 
 
-def explained_by_pairs(pairs: Pairs, values: Array, error: Array, std: Array) -> Array:
-    """½‖h‖² (r,) of the pairs there are; what noise adds to squares is taken off."""
-    squares = (values**2 - error**2) * (std[pairs.first] * std[pairs.second]) ** 2
-    return np.asarray(squares @ np.where(pairs.is_bend, 0.5, 1.0))
+def explained_by_pairs(pairs: Pairs, h: Array, error: Array) -> Array:
+    """½‖h‖² (r,) of the pairs there are, in units of draws; what noise adds to squares is taken off."""
+    return np.asarray((h**2 - error**2) @ pairs.weights)
 
 
 def second_slopes_of(

@@ -10,7 +10,6 @@ import numpy as np
 
 from .._core.types import Array, Indices
 from ..errors import InvalidArgument
-from ..uncertainty.jackknife import mean_of_groups, standard_error
 from .gradient_value import are_inconsistent
 from .least_squares import check_spans
 from .pairs import (
@@ -24,7 +23,7 @@ from .pairs import (
     explained_by_pairs,
     second_slopes_of,
 )
-from .protocol import Batch, Drawn, Estimate, Estimator, GroupedDraws, Rows, Setup, leave_one_out
+from .protocol import Batch, Drawn, Estimate, Estimator, GroupedDraws, Rows, Setup
 from .smoothgrad import SmoothGrad
 
 LARGEST = 2**28
@@ -34,20 +33,25 @@ LARGEST = 2**28
 class _GradientState:
     """Sums of SmoothGrad, and of products of draws and gradients."""
 
-    def __init__(self, first: Any, rows: int, groups: int, columns: Indices, *, is_shared: bool) -> None:
-        copies, u = 1 if is_shared else rows, len(columns)
+    def __init__(self, first: Any, setup: Setup, columns: Indices, terms: Pairs) -> None:
+        copies, u = 1 if setup.is_shared else setup.rows, len(columns)
         self.first = first
         self.columns = columns  # of the draws and of the gradients
-        self.gram = np.zeros((copies, groups, u, u))
-        self.cross = np.zeros((rows, groups, u, u))
-        self.bent = np.zeros((rows, u, u))  # Σ z zᵀ (f − pivot)
-        self.is_shared = is_shared
+        self.terms = terms  # of the polynomial that is compared with values
+        self.gram = np.zeros((copies, setup.groups, u, u))
+        self.cross = np.zeros((setup.rows, setup.groups, u, u))
+        self.bent = np.zeros((setup.rows, len(terms.first)))  # Σ z_i z_j (f − pivot)
+        self.is_shared = setup.is_shared
 
     def keep(self, rows: Indices) -> None:
         """Forget all other rows."""
         self.first.keep(rows)
         self.cross, self.bent = self.cross[rows], self.bent[rows]
         self.gram = self.gram if self.is_shared else self.gram[rows]
+
+    def extend(self, z: Array) -> Array:
+        """Products of draws, one for each term."""
+        return np.asarray(z[..., self.terms.first] * z[..., self.terms.second])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,20 +104,25 @@ class SmoothGradTwice(Estimator):
 
     def start(self, setup: Setup) -> _GradientState:
         """Empty sums."""
-        first = self._inner(setup).start(setup)
-        return _GradientState(first, setup.rows, setup.groups, self._columns(setup), is_shared=setup.is_shared)
+        terms = Pairs.of(self.pairs, setup.factor)
+        if not (setup.factor.is_diagonal or terms.is_complete):
+            terms = Pairs(*(terms.moving[:0],) * 3, 0, terms.f)  # a product of draws is of all pairs
+        return _GradientState(self._inner(setup).start(setup), setup, self._columns(setup), terms)
 
     def update(self, state: _GradientState, rows: Rows, groups: slice, batch: Batch) -> None:
         """Add the gradients of a batch, and their products with the draws."""
         self.method.update(state.first, rows, groups, batch)
         if not len(state.columns):
             return
-        z, gradients = batch.draws.z[..., state.columns], batch.gradients[..., state.columns]
+        z, gradients = batch.draws.z, batch.gradients
+        if len(state.columns) < z.shape[-1]:
+            z, gradients = z[..., state.columns], gradients[..., state.columns]
         state.cross[rows, groups] += _products(z, gradients)
-        centred = batch.values - state.first.values.pivot[rows, None, None]
-        flat = z.reshape(len(z), -1, z.shape[-1])
-        weighed = flat * centred.reshape(len(centred), -1, 1)
-        state.bent[rows] += weighed.swapaxes(1, 2) @ flat
+        if len(state.terms.first):
+            centred = batch.values - state.first.values.pivot[rows, None, None]
+            products = batch.draws.extended(state.extend).flat
+            flat = centred.reshape(len(centred), -1)
+            state.bent[rows] += flat @ products[0] if len(products) == 1 else (flat[:, None] @ products)[:, 0]
         if not batch.draws.is_shared:
             state.gram[rows, groups] += z.swapaxes(2, 3) @ z
 
@@ -158,46 +167,33 @@ class SmoothGradTwice(Estimator):
         values, error, skew = combined(pseudo, sizes)
         if drawn.design.is_net:
             error = np.maximum(error, (floor[:, i] + floor[:, j]) / 2)
-        quadratic = self._quadratic(pairs, said, values, error, drawn)
-        variance = self._variance(state, drawn, found, said, linear, quadratic)
+        if factor.is_diagonal:
+            to_draws = factor.std[pairs.first] * factor.std[pairs.second]
+            h, off = values * to_draws, error * to_draws
+        elif pairs.is_complete:
+            h, off, _ = combined(_symmetric(factor.whiten(said), pairs.first, pairs.second), sizes)
+        else:
+            return second_slopes_of(pairs, values, error, skew, linear, np.full(r, np.nan), found.variance)
+        quadratic = explained_by_pairs(pairs, h, off)
+        variance = _variance(state, drawn, found, h, linear + quadratic)
         return second_slopes_of(pairs, values, error, skew, linear, quadratic, variance)
 
-    def _variance(
-        self, state: _GradientState, drawn: Drawn, found: Estimate, said: Array, linear: Array, quadratic: Array
-    ) -> Array:
-        """Var f, as what the polynomial q of degree 2 explains, Q, and what draws say of the rest: Q + mean f(f − q).
 
-        The mean square of f over draws would have the noise of q as well, of which there is mostly more. Where not all
-        that q takes is known, it is the mean square.
-        """
-        factor, columns, n = drawn.factor, state.columns, drawn.n
-        together = np.einsum("rguv,g->ruv", said, drawn.sizes / n)
-        of_draws = together * factor.std[columns] if factor.is_diagonal else factor.whiten(together)
-        h = (of_draws + of_draws.swapaxes(1, 2)) / 2
-        values, slopes = state.first.values, factor.whiten(found.values)
-        away = (values.mean(drawn.sizes) - values.pivot)[:, None]
-        g = len(drawn.sizes)
-        total = state.first.slopes.total[:, :g].sum(axis=1)
-        with_line = ((state.first.slopes.cross[:, :g].sum(axis=1) - away * total) * slopes).sum(axis=1)
-        gram = state.gram[:, :g].sum(axis=1)
-        with_bends = ((state.bent - away[..., None] * gram) * h).sum(axis=(1, 2)) / 2
-        explained = linear + quadratic
-        # of the sample the mean square is n − 1 over n of the variance
-        rest = found.variance - (with_line + with_bends) / (n - 1)
-        variance = explained + rest
-        return np.where(np.isnan(explained), found.variance, np.fmax(variance, np.maximum(explained, 0.0)))
+def _variance(state: _GradientState, drawn: Drawn, found: Estimate, h: Array, explained: Array) -> Array:
+    """Var f, as what the polynomial q of degree 2 explains, Q, and what draws say of the rest: Q + mean f(f − q).
 
-    def _quadratic(self, pairs: Pairs, said: Array, values: Array, error: Array, drawn: Drawn) -> Array:
-        """½‖h‖², from regressions of gradients per feature on draws, (r, g, u, u)."""
-        factor = drawn.factor
-        if factor.is_diagonal:
-            return explained_by_pairs(pairs, values, error, factor.std)
-        if not pairs.is_complete:
-            return np.full(len(values), np.nan)
-        every = pairs.all_of_them()
-        pseudo = _symmetric(factor.whiten(said), every.first, every.second)
-        h = mean_of_groups(pseudo, drawn.sizes)
-        return explained_by_pairs(every, h, standard_error(pseudo, drawn.sizes), np.ones(pairs.f))
+    The mean square of f over draws would have the noise of q as well, of which there is mostly more.
+    """
+    n, terms, values, lines = drawn.n, state.terms, state.first.values, state.first.slopes
+    g = len(drawn.sizes)
+    away = (values.mean(drawn.sizes) - values.pivot)[:, None]
+    with_line = lines.cross[:, :g].sum(axis=1) - away * lines.total[:, :g].sum(axis=1)
+    place = np.searchsorted(state.columns, [terms.first, terms.second])
+    gram = state.gram[:, :g].sum(axis=1)[:, place[0], place[1]]
+    with_bends = (state.bent - away * gram) * terms.weights
+    with_q = (with_line * drawn.factor.whiten(found.values)).sum(axis=1) + (with_bends * h).sum(axis=1)
+    # of the sample the mean square is n − 1 over n of the variance
+    return np.asarray(np.fmax(explained + found.variance - with_q / (n - 1), np.maximum(explained, 0.0)))
 
 
 def _products(z: Array, gradients: Any) -> Array:
@@ -208,30 +204,46 @@ def _products(z: Array, gradients: Any) -> Array:
 def _cross_fitted_regression(gram: Array, total: Array, cross: Array, first: Array, weight: Array, n: float) -> Array:
     """What each group says of Cov(z, ∇f), (r, g, u, u), from its sums over draws, `weight` (1, g) in all.
 
-    The regression on all other groups takes off its gradients what it can: B + mean of z·(∇f − c − Bᵀz)ᵀ in the group.
-    As Cov z = I is known, that is unbiased whatever B is, and where gradients are lines nothing is left to be noise.
+    The regression on the other half of all groups takes off its gradients what it can: B + mean of z·(∇f − c − Bᵀz)ᵀ in
+    the group. As Cov z = I is known, that is unbiased whatever B is, and of lines nothing is left to be noise.
     """
-    others = [leave_one_out(each) for each in (gram, total, cross, first, weight)]
-    count = others[4][:, :, None]
-    mean, mean_gradient = others[1] / count, others[3] / count
-    spread = others[0] / count[..., None] - mean[..., :, None] * mean[..., None, :]
+    found = np.empty(cross.shape)
+    for half in (0, 1):
+        own, other = slice(half, None, 2), slice(1 - half, None, 2)
+        gram_there, total_there, cross_there, first_there, count = (
+            each[:, other].sum(axis=1) for each in (gram, total, cross, first, weight)
+        )
+        slopes, centre = _regression(gram_there, total_there, cross_there, first_there, count, n)
+        part = found[:, own]
+        np.matmul(gram[:, own], slopes[:, None], out=part)
+        part += total[:, own, :, None] * centre[:, None, None, :]
+        np.subtract(cross[:, own], part, out=part)
+        part /= weight[:, own, None, None]
+        part += slopes[:, None]
+    return found
+
+
+def _regression(gram: Array, total: Array, cross: Array, first: Array, weight: Array, n: float) -> tuple[Array, Array]:
+    """Coefficients (r, u, u) and intercepts (r, u) of gradients on draws, from sums over `weight` (1,) draws."""
+    count = weight[:, None]
+    mean, mean_gradient = total / count, first / count
+    spread = gram / count[..., None] - mean[..., :, None] * mean[..., None, :]
     check_spans(spread, n)
-    covariance = others[2] / count[..., None] - mean[..., :, None] * mean_gradient[..., None, :]
-    slopes = _solve(spread, covariance)
-    centre = mean_gradient - (slopes.swapaxes(2, 3) @ mean[..., None])[..., 0]
-    left = cross - total[..., :, None] * centre[..., None, :] - gram @ slopes
-    return np.asarray(slopes + left / weight[..., None, None])
-
-
-def _solve(spread: Array, covariance: Array) -> Array:
-    """Slopes (r, g, u, u) with spread · slopes = covariance; one factorisation where rows share their draws."""
+    covariance = cross / count[..., None] - mean[..., :, None] * mean_gradient[..., None, :]
     if len(spread) > 1:
-        return np.asarray(np.linalg.solve(spread, covariance))
-    r, g, u, _ = covariance.shape
-    flat = covariance.transpose(1, 2, 0, 3).reshape(g, u, r * u)
-    return np.asarray(np.linalg.solve(spread[0], flat).reshape(g, u, r, u).transpose(2, 0, 1, 3))
+        slopes = np.linalg.solve(spread, covariance)
+    else:  # one factorisation where rows share their draws
+        r, u, _ = covariance.shape
+        flat = covariance.transpose(1, 0, 2).reshape(u, r * u)
+        slopes = np.linalg.solve(spread[0], flat).reshape(u, r, u).transpose(1, 0, 2)
+    return np.asarray(slopes), mean_gradient - (slopes.swapaxes(1, 2) @ mean[..., None])[..., 0]
 
 
 def _symmetric(matrices: Array, i: Indices, j: Indices) -> Array:
-    """(..., u, u) at the pairs (..., p), the mean of both sides of the diagonal."""
-    return np.asarray((matrices[..., i, j] + matrices[..., j, i]) / 2)
+    """(r, g, u, u) at the pairs (r, g, p), the mean of both sides of the diagonal."""
+    u = matrices.shape[-1]
+    flat = matrices.reshape(*matrices.shape[:2], u * u)
+    found = flat.take(i * u + j, axis=2)
+    found += flat.take(j * u + i, axis=2)
+    found /= 2
+    return found

@@ -145,7 +145,7 @@ class CLimeTwice(Estimator):
         sizes, factor, unknown = drawn.sizes, drawn.factor, np.full(len(pseudo), np.nan)
         h, error, skew = combined(pseudo, sizes)
         error = np.maximum(error, one_draw)
-        quadratic = explained_by_pairs(terms, h, error, np.ones(terms.f))
+        quadratic = explained_by_pairs(terms, h, error)
         pairs = Pairs.of(self.pairs, factor)
         if factor.is_diagonal:
             scale = factor.inverse[terms.first] * factor.inverse[terms.second]
