@@ -35,7 +35,8 @@ def main():
     figure, axes = plt.subplots(1, 2, figsize=(12, 5.4), layout="constrained")
     exact.plot(ax=axes[0], most=MOST)
     drawn.plot(ax=axes[1], most=MOST)
-    figure.savefig(Path(__file__).with_name("what_acts_together.png"), dpi=110, bbox_inches="tight", metadata={"Software": None})
+    picture = Path(__file__).with_name("what_acts_together.png")
+    figure.savefig(picture, dpi=110, bbox_inches="tight", metadata={"Software": None})
     print(exact, drawn, sep="\n\n")
 
 
