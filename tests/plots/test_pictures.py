@@ -48,7 +48,7 @@ def contributions(names=("age", "debt", "noise"), rows=2, n=256):
         values=lambda a: np.tanh(a @ [2.0, -1.0, 0.0, 0.5, 0.25][: len(names)]), feature_names=names
     )
     x = np.random.default_rng(0).normal(size=(rows, len(names)))
-    return sl.contributions(model, x, baseline=np.zeros(len(names)), sigma=0.5, n_samples=n)
+    return sl.contributions(model, x, baseline=np.full(len(names), 0.2), sigma=0.5, n_samples=n)
 
 
 def compare(names=("age", "debt", "noise"), rows=2):
@@ -132,7 +132,13 @@ class TestWaterfall:
         for place, j in enumerate(shown, start=1):
             end = bars[names[place]].get_x() + c.values[1, j]
             np.testing.assert_allclose(intervals(ax)[float(place)], (end - half[j], end + half[j]))
-        assert len(names) - 1.0 in intervals(ax)  # the gap has an error, too
+        for place, middle, error in (
+            (0, c.base[1], c.base_error[1]),
+            (len(names) - 1, c.prediction[1], c.total_error[1]),
+        ):
+            low, high = intervals(ax)[float(place)]  # gaps have errors, too
+            assert (low + high) / 2 == pytest.approx(middle)
+            assert high - low == pytest.approx(2 * 2.04 * error, rel=0.02)  # Student's t of 31 degrees of freedom
 
     def test_exact_ones_have_no_error_bars(self):
         line = sl.contributions(LINE, [[1.0, 2.0]], baseline=[0.0, 0.0])
@@ -332,8 +338,11 @@ class TestImage:
         """Repeated over seeds, sums scatter by as much as is said."""
         from smoothlime.plots.image import half_width_of_sums, summed_over_channels
 
-        model = sl.from_functions(values=lambda a: np.sin(a.sum(axis=1)).sum(axis=(1, 2)))
-        asked = {"sigma": 0.5, "n_samples": 256, "design": "antithetic", "method": "clime"}
+        model = sl.from_functions(  # its gradient is the same in both channels, and so are their errors
+            values=lambda a: np.sin(a.sum(axis=1)).sum(axis=(1, 2)),
+            gradients=lambda a: np.cos(a.sum(axis=1, keepdims=True)).repeat(2, axis=1),
+        )
+        asked = {"sigma": 0.5, "n_samples": 256, "design": "antithetic", "method": "smoothgrad"}
         found = [sl.explain(model, np.full((1, 2, 3, 3), 0.3), seed=seed, **asked) for seed in range(60)]
         truth = 2 * 0.5 * np.cos(0.6) * np.exp(-0.25)  # of each pixel: two channels, E cos N(0.6, 0.5)
         sums = np.array([summed_over_channels(e.standardised[0], e.input_shape) for e in found])
