@@ -181,21 +181,22 @@ def contributions(
     $$ c_j = \delta_j \int_0^1 \partial_j F(b + t\delta)\,dt, \quad \delta = x - b, \qquad
     \sum_j c_j = F(x) - F(b), \qquad F(x) = \mathbb{E}\,f(a), \; a \sim N(x, \Sigma) $$
 
-    Integrated gradients of F, for any model: a forest, a rounded score, a service. Linear models, most generalised
-    linear ones and sums of trees have them in closed form; all others are drawn for, from gradients or predictions,
-    until the error is within the tolerance. Arguments not listed here are those of `explain`.
+    These are integrated gradients of F, and exist for any model: a forest, a rounded score, a service. For linear
+    models, most generalised linear ones and sums of trees they are exact. For all others they are estimated from draws,
+    with gradients or predictions, until the error is within the tolerance. Arguments not listed here are those of
+    `explain`.
 
     Parameters
     ----------
     baseline
         One row, or one for each row of X; as an array, a table, or a mapping or series by feature name. Columns that
-        are held (categories, `fixed`) and differ have the value of the row with probability t at the place t of the
-        line, each by itself; what they add is the mean change from one value to the other. A table or mapping may
-        leave them out: then they have the value of the row.
+        are held (categories, `fixed`) and differ have the value of the row with probability t at the fraction t of the
+        line, independently of each other; their contribution is the mean change from one value to the other. A table or
+        mapping may leave them out: then they have the value of the row.
     background
         Data that gives the feature scales, as in `explain`. Without a baseline 100 of its rows are baselines, chosen by
-        the seed (all, if they are fewer), and contributions are means over them. With a `Neighbourhood` as sigma it is
-        used for baselines alone.
+        the seed (all, if they are fewer), and contributions are means over them. If sigma is a `Neighbourhood`, the
+        background is used only for baselines.
     method
         "gradients" is right for models without jumps; "predictions" for any.
     n_samples

@@ -128,10 +128,11 @@ def curve(
     x
         One row or several.
     feature
-        Position or name; a feature of numbers, which may also be one that is held fixed.
+        Position or name of a numeric feature; it may be one that is held fixed.
     grid
-        How many values, or the values. They go from the smallest to the largest of the background (in ranks and
-        logarithms evenly there); without one to two standard deviations on either side of the rows.
+        Number of values, or the values. A number of values spans the background, from its smallest to its largest value
+        (evenly in ranks or logarithms on those scales); without a background it spans two standard deviations on either
+        side of the rows.
     n_samples
         A fixed number of draws. Without it, draws are made until the half-width of the band is at most `rtol` of the
         height of the curve, or `atol`.

@@ -67,54 +67,54 @@ def explain(
         `"exact"` (structure: linear models and trees), `"jumps"` (structure: trees behind a curve, or in a full Σ),
         `"smoothgrad"` (gradients), `"clime"`, `"stein"`, `"differences"`, `"lime"` (predictions only), or settings such
         as `CLime(ridge=0.1)`. `"auto"` is exact where the model has a closed form and neither n_samples nor design is
-        given; else it takes jumps where trees are known, as for probabilities of boosted ones; else gradients where the
-        model has them, together with the values at the same draws, else C-LIME with curves (differences where draws are
-        few or features many).
+        given. Otherwise it takes the first that applies: jumps where trees are known, as for probabilities of boosted
+        ones; gradients together with the values at the same draws; differences where draws are few or features many;
+        C-LIME with curves.
     sigma
         Standard deviation of the neighbourhood, not a variance: a number, one per feature, or a `Neighbourhood`.
     background
         Data that gives the feature scales; sigma then counts in their standard deviations. Missing values are left
         out; columns of a data frame are found by name.
     scale
-        What a step is taken in: `"linear"`, the features themselves; `"log"`, their logarithms; `"ranks"`, normal
-        scores of their ranks in the background, so that draws never leave what it ever was; `"auto"`, linear where
+        Scale on which steps are taken: `"linear"`, the features themselves; `"log"`, their logarithms; `"ranks"`,
+        normal scores of their ranks in the background, so that draws stay within its range; `"auto"`, linear where
         draws mostly stay within the background, else ranks; or a mapping from features to these. Slopes, steps and
-        errors are then per unit of the logarithm or score: f∘T is explained, and f(x) and E f are what they are.
+        errors are then per unit of the logarithm or score: f∘T is explained; f(x) and E f stay in the output's units.
     fixed
-        Features that are held still, by name or position; they have no slope. Joined with those of a `Neighbourhood`.
+        Features that are not perturbed, by name or position; they have no slope. Joined with those of a
+        `Neighbourhood`.
     target
         Output position or name, or a list of them, one for each row; `"predicted"` for each row's own top class;
         `{"a": 1, "b": -1}` for a contrast. The one margin of two classes is that of the second, so position 1; it needs
         no target.
     output
         For classifiers: explain the probability or the margin. `"margin"` is also the score of an outlier detector and
-        the raw score of boosted models. Functions and torch modules are taken as they are.
+        the raw score of boosted models. Outputs of functions and torch modules are explained as they come.
     n_samples
         A fixed number of draws per row, rounded up to whole blocks of the design: for `"aligned"`, which `"auto"`
         mostly takes from 64 or 256 on, and `"sobol"` to a power of two (257 to 512), from 16 and 8 on. The result's
-        `n_samples` is the number used. Without it, each row is drawn until its error is good enough:
+        `n_samples` is the number used. Without it, each row is drawn until its error is within the tolerance:
     rtol, atol
         The L2 error of the standardised slopes is at most max(atol, rtol·‖w‖). `atol="auto"` is 1% of the standard
-        deviation of the model over the neighbourhood; for probabilities, contrasts of two, and what `output_range` says
-        is as narrow, 0.005 if that is more.
+        deviation of the model over the neighbourhood; for probabilities, contrasts of two, and outputs whose
+        `output_range` is as narrow, 0.005 if that is more.
     confidence
-        Of the error bound, for each row, although the data decided when to stop.
+        Confidence of the error bound, for each row; stopping is allowed for.
     guarantee
         `"approximate"`: errors from groups of draws. `"certified"`: finite-sample bounds, which need iid draws and
-        `output_range` (known for probabilities) or, for smoothgrad, `gradient_bound`; expect thousands of draws, but
-        of trees that are read, which ask the model for none.
+        `output_range` (known for probabilities) or, for smoothgrad, `gradient_bound`; expect thousands of draws. Draws
+        of known trees do not ask the model.
     output_range, gradient_bound
-        What is known of the model: the least and largest value of what is explained, for certificates and for
-        `atol="auto"`; a bound on the length of the gradient of any single output, which for a contrast is taken
-        Σ|weight| times.
+        The least and largest value of what is explained, for certificates and for `atol="auto"`; and a bound on the
+        length of the gradient of any single output, multiplied by Σ|weight| for a contrast.
     max_samples
-        Draws after which a row gives up: `converged` is then False, and a warning names the row.
+        Most draws per row. A row that has not reached its tolerance then has `converged` False, and a warning names it.
     design
         `"iid"`, `"antithetic"`, `"orthogonal"`, `"sobol"`, `"aligned"` (one Sobol' sequence, turned around each row
         to where a small pilot sees the model vary most), `"aligned-pairs"` (the same, in pairs ±z; for C-LIME);
-        `"auto"` takes what measured best at this d and n.
+        `"auto"` takes the one with the smallest measured errors at this d and n.
     draws
-        `"shared"`: all rows are perturbed alike, so answers do not depend on which rows are explained together.
+        `"shared"`: all rows use the same draws, so answers do not depend on which rows are explained together.
         `"independent"`: each row has draws of its own, keyed by its position.
     batch_size
         Points per model call; bounds memory.

@@ -185,10 +185,10 @@ def sigma_path(
 
     $$ w_\sigma(x) = \nabla\,\mathbb{E}\,f(x + \sigma L z), \qquad z \sim N(0, I), \quad L L^\top = C $$
 
-    Every σ stretches the same z, so the curves are smooth in σ, and what moves along them is the model. At each σ the
-    explanation is that of `explain` with this `sigma` and `n_samples` and the path's method and design. By default
-    these are not the ones that `explain` would choose: draws that are turned to the model are no longer the same for
-    all σ. Arguments not listed here are those of `explain`.
+    Every σ stretches the same z, so the curves are smooth in σ, and their changes come from the model, not from noise.
+    At each σ the result equals that of `explain` with this `sigma` and `n_samples` and the path's method and design.
+    These are not the defaults of `explain`, because draws that are turned to the model differ from σ to σ. Arguments
+    not listed here are those of `explain`.
 
     Parameters
     ----------
@@ -197,16 +197,16 @@ def sigma_path(
     sigmas
         Standard deviations, one or more, in any order; the result has them smallest first.
     neighbourhood
-        Scales, covariance or fixed features. Its own sigma is multiplied by each of `sigmas`, so leave it at 1 for
-        `sigmas` to be what they say.
+        Scales, covariance or fixed features. Its own sigma is multiplied by each of `sigmas`; with 1 they are used as
+        given.
     background
         Data that gives the feature scales; `sigmas` then count in their standard deviations.
     scale, fixed
         As in `explain`. `scale="auto"` chooses for the largest of `sigmas`, and takes the same scales for all.
     n_samples
-        Draws at each σ, rounded up to whole blocks of the design; 1,024 unless given. Their number is fixed: drawing
-        on until a tolerance holds would give every σ draws of its own. As in `explain`, models with a closed form are
-        drawn around only where this or `design` is given, or a method that draws.
+        Draws at each σ, rounded up to whole blocks of the design; 1,024 unless given. The number is fixed, because
+        drawing until a tolerance is reached would give each σ other draws. As in `explain`, models with a closed form
+        need no draws, unless this, `design` or a method that draws is given.
 
     Examples
     --------

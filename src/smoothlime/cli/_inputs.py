@@ -136,9 +136,9 @@ MODEL_OPTIONS = (
 
 def problem_options(table: str, *, most: int | None) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Adds the options of `ProblemOptions` to a command, which gets them as `problem`; help calls its rows `table`."""
-    how_many: dict[str, Any] = {"help": "Use at most so many rows; all of them by default."}
+    how_many: dict[str, Any] = {"help": "Most rows to use; all of them by default."}
     if most is not None:
-        how_many = {"help": "Use at most so many rows.", "default": most, "show_default": True}
+        how_many = {"help": "Most rows to use.", "default": most, "show_default": True}
     options = (
         *MODEL_OPTIONS,
         click.option(
@@ -155,16 +155,20 @@ def problem_options(table: str, *, most: int | None) -> Callable[[Callable[..., 
             help="What to explain of a classifier; margin is also the score of a boosted model or an outlier detector.",
         ),
         click.option(
-            "--sigma", type=float, default=0.5, show_default=True, help="In standard deviations of the table's columns."
+            "--sigma",
+            type=float,
+            default=0.5,
+            show_default=True,
+            help="Width of the neighbourhood, in standard deviations of the table's columns.",
         ),
         click.option("--background", help=f"File whose columns give the standard deviations instead of {table}'s."),
-        click.option("--raw-units", is_flag=True, help="Take --sigma in the units of the features instead."),
+        click.option("--raw-units", is_flag=True, help="--sigma is in the units of the features instead."),
         click.option(
             "--scale",
             default="linear",
             show_default=True,
-            help="What a step is taken in: linear, log, ranks or auto, or some columns' own: age=log,visits=ranks."
-            " Ranks are those in --background, or else in the table.",
+            help="Scale of the steps: linear, log, ranks or auto, or by column: age=log,visits=ranks."
+            " Ranks are those in --background, else in the table.",
         ),
         click.option("--fixed", help="Columns to hold fixed, separated by commas, besides those that hold no numbers."),
     )

@@ -51,7 +51,7 @@ PICTURES = (".svg", ".png", ".pdf")
 )
 @click.option("--draws", help="Numbers of draws per row, separated by commas; 64 to 4096 by doubling by default.")
 @click.option("--repeats", type=int, default=8, show_default=True, help="Runs from different seeds, for each.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the draws.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the draws.")
 def command(
     problem: ProblemOptions,
     out: str | None,
@@ -65,8 +65,8 @@ def command(
     """Measure how to explain MODEL, a model file or module:attribute, with the fewest evaluations.
 
     Around a few rows, every method and design that the model allows is run several times at each number of draws. The
-    table shows how far they are from one larger run, the evaluations that errors of 10, 3 and 1% take, and the time of
-    an evaluation beside that of the bare model.
+    table shows the distance from one larger run, the evaluations that errors of 10, 3 and 1% take, and the time of an
+    evaluation next to that of the bare model.
     """
     from ..benchmarking.benchmark import DRAWS, benchmark
     from ..io.files import write_whole

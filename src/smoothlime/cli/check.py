@@ -17,7 +17,7 @@ TRUSTED, DISAGREES, CANNOT_TELL = 0, 3, 4
 
 @click.command(
     "check",
-    short_help="Can explanations of a model be trusted?",
+    short_help="Check whether explanations of a model can be trusted.",
     epilog="Exit codes: 0 nothing speaks against the explanations; 3 the gradients disagree with the predictions"
     " around some row; 4 too few draws to tell for most rows; 2 bad input."
     " Example: smoothlime check mymodels:net rows.csv --path . --sigma 0.5",
@@ -37,7 +37,7 @@ TRUSTED, DISAGREES, CANNOT_TELL = 0, 3, 4
 @click.option(
     "--margin", type=float, default=0.1, show_default=True, help="Difference, relative to the slopes, to ignore."
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the draws.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the draws.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(
     problem: ProblemOptions,

@@ -16,7 +16,7 @@ STATUS = {"unchanged": 0, "changed": 3, "cannot tell": 4}
 
 @click.command(
     "compare",
-    short_help="Has what two models say about the same rows changed?",
+    short_help="Test whether two models explain the same rows alike.",
     epilog="Exit codes: 0 unchanged around all rows; 3 changed around some row; 4 too few draws to tell; 2 bad input."
     " Example: smoothlime compare mymodels:last_year mymodels:this_year rows.csv --path . --sigma 0.5",
 )
@@ -27,11 +27,15 @@ STATUS = {"unchanged": 0, "changed": 3, "cannot tell": 4}
 @click.option(
     "--margin", type=float, default=0.05, show_default=True, help="Change, relative to the old slopes, to ignore."
 )
-@click.option("--alpha", type=float, default=0.05, show_default=True, help="Chance of a change that is none.")
-@click.option("--method", default="auto", show_default=True, help="As in explain; both models are asked alike.")
-@click.option("--n-samples", type=int, help="Draws per row; without it, as many as it takes, up to --max-samples.")
-@click.option("--max-samples", type=int, default=16_384, show_default=True, help="Draws after which a row gives up.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the draws.")
+@click.option(
+    "--alpha", type=float, default=0.05, show_default=True, help="Chance that any row is called changed though none is."
+)
+@click.option("--method", default="auto", show_default=True, help="As in explain, the same for both models.")
+@click.option(
+    "--n-samples", type=int, help="Draws per row; without it, until every row is decided, up to --max-samples."
+)
+@click.option("--max-samples", type=int, default=16_384, show_default=True, help="Most draws per row.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the draws.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(
     problem: ProblemOptions,
@@ -44,7 +48,7 @@ def command(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Compare what the models OLD and NEW, model files or module:attribute, say around the rows of TABLE.
+    """Test whether the models OLD and NEW, model files or module:attribute, explain the rows of TABLE alike.
 
     TABLE is a CSV file with a header, or a Parquet file.
     """

@@ -37,13 +37,13 @@ MOST_NAMED = 8
     "--method",
     default="auto",
     show_default=True,
-    help="auto, exact, smoothgrad, clime, stein, differences or lime; auto takes the best that the model allows.",
+    help="auto, exact, smoothgrad, clime, stein, differences or lime; auto takes the best one for the model.",
 )
 @click.option(
     "--design",
     default="auto",
     show_default=True,
-    help="How draws are placed: auto, iid, antithetic, orthogonal, sobol, aligned or aligned-pairs.",
+    help="Placement of the draws: auto, iid, antithetic, orthogonal, sobol, aligned or aligned-pairs.",
 )
 @click.option(
     "--n-samples",
@@ -54,14 +54,14 @@ MOST_NAMED = 8
     " until --rtol is reached.",
 )
 @click.option("--rtol", type=float, default=0.05, show_default=True, help="Error allowed, relative to the slopes.")
-@click.option("--max-samples", type=int, default=100_000, show_default=True, help="Draws after which a row gives up.")
-@click.option("--confidence", type=float, default=0.95, show_default=True, help="Of the error that --rtol allows.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the draws.")
+@click.option("--max-samples", type=int, default=100_000, show_default=True, help="Most draws per row.")
+@click.option("--confidence", type=float, default=0.95, show_default=True, help="Confidence of the error bound.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the draws.")
 @click.option(
     "--switches/--no-switches",
     default=True,
     show_default=True,
-    help="Whether to say what other levels of categories would change. Levels are those of --background, or of TABLE.",
+    help="Whether to estimate what other levels of categories would change. Levels come from --background, or TABLE.",
 )
 @click.option(
     "--one-hot",

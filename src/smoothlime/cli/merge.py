@@ -7,7 +7,7 @@ import click
 
 @click.command(
     "merge",
-    short_help="Make one Parquet file of the parts that explain has written.",
+    short_help="Write the parts of explain as one Parquet file.",
     epilog="Example: smoothlime merge results results.parquet",
 )
 @click.argument("folder", metavar="DIR")

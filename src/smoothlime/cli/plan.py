@@ -12,15 +12,19 @@ from ._options import Renamed
 
 @click.command(
     "plan",
-    short_help="How many draws guarantee an error, before any is made.",
+    short_help="Number of draws that guarantees an error.",
     epilog="Example: smoothlime plan stein --eps 0.05 --d 10 --output-range 0 1",
 )
 @click.argument("method", type=click.Choice(["smoothgrad", "stein", "clime"]), metavar="METHOD")
 @click.option("--eps", type=float, help="L2 error wanted, of standardised slopes.")
 @click.option(
-    "--n-samples", cls=Renamed, formerly="--draws", type=int, help="Instead of --eps: the draws whose error to tell."
+    "--n-samples",
+    cls=Renamed,
+    formerly="--draws",
+    type=int,
+    help="Instead of --eps: number of draws, to print their error bound.",
 )
-@click.option("--confidence", type=float, default=0.95, show_default=True, help="With which the error is kept.")
+@click.option("--confidence", type=float, default=0.95, show_default=True, help="Confidence of the error bound.")
 @click.option("--d", cls=Renamed, formerly="--features", type=int, help="Number of perturbed features.")
 @click.option("--sigma", type=float, help="Standard deviation of the neighbourhood.")
 @click.option(
@@ -42,7 +46,7 @@ def command(
     gradient_lipschitz: float | None,
     as_json: bool,
 ) -> None:
-    """How many iid draws guarantee an error of METHOD: smoothgrad, stein or clime, before any is made.
+    """Number of iid draws that guarantees an error of METHOD (smoothgrad, stein or clime), before any is made.
 
     stein and clime need --output-range and --d; smoothgrad needs --sigma and --gradient-bound, or --sigma,
     --gradient-lipschitz and --d.

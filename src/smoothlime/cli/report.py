@@ -12,17 +12,17 @@ from ._messages import warnings_as_lines
 
 @click.command(
     "report",
-    short_help="Make a page of HTML of saved explanations.",
+    short_help="Write saved explanations as one page of HTML.",
     epilog="Example: smoothlime explain mymodels:net rows.csv -o rows.json, then smoothlime report rows.json",
 )
 @click.argument("files", nargs=-1, required=True)
 @click.option("-o", "--out", default="report.html", show_default=True, help="File to write, .html.")
-@click.option("--title", help="Of the page.")
+@click.option("--title", help="Title of the page.")
 def command(files: tuple[str, ...], out: str, title: str | None) -> None:
-    """Write one page of HTML that needs nothing else, of the explanations saved in FILES (.json or .parquet).
+    """Write the explanations saved in FILES (.json or .parquet) as one page of HTML that needs no other file.
 
-    Bars with intervals for each row, with a search; mean slopes over all rows; how the numbers were made, and the
-    SHA-256 of each file.
+    The page has bars with intervals for each row, a search, mean slopes over all rows, how the numbers were made, and
+    the SHA-256 of each file.
     """
     from ..io import load
     from ..plots.names import count

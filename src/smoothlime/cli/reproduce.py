@@ -7,19 +7,21 @@ import click
 
 @click.command(
     "reproduce",
-    short_help="Every figure and claim of Agarwal et al. (2021), checked.",
+    short_help="Reproduce Agarwal et al. (2021) and check its claims.",
     epilog="Names of figures: figure1 to figure5, convergence, lipschitz, regularised, peers."
     " Example: smoothlime reproduce --quick --out report",
 )
-@click.option("--out", default="report", show_default=True, help="Folder for the report; it is made if need be.")
-@click.option("--quick", is_flag=True, help="Every figure at small scale, in about a minute.")
+@click.option("--out", default="report", show_default=True, help="Folder for the report; made if it is not there.")
+@click.option("--quick", is_flag=True, help="Make every figure at small scale, in about a minute.")
 @click.option("--only", multiple=True, help="Only this figure; may be given several times.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of draws and rows, not of data and networks.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Seed of draws and rows, not of data and networks."
+)
 def command(out: str, quick: bool, only: tuple[str, ...], seed: int) -> None:
     """Reproduce Agarwal et al. (2021) and check its claims.
 
-    Data come from the folder in SMOOTHLIME_DATA, the user's cache, or the UCI archive. A run that was interrupted goes
-    on where it stopped.
+    Data come from the folder in SMOOTHLIME_DATA, the user's cache, or the UCI archive. An interrupted run
+    continues where it stopped.
     """
     from ..paper.run import reproduce
 

@@ -106,10 +106,11 @@ def agreement(
 ) -> Agreement:
     """Test whether the model's gradients agree with its predictions around each row.
 
-    Rejects by Hotelling's test where there are at least 200 draws and five per feature, else by the largest |t|;
-    affirms equality within `margin`, relative to ‖w‖, by a one-sided test of its own. Not rejecting is not agreeing.
-    `background`, `scale` and `fixed` are those of `explain`; scales with steps have no gradients to compare.
-    Nor does agreeing rule out a rare, large jump, met by one draw in thousands, that makes the difference.
+    The result is one of three: they agree within `margin` (relative to ‖w‖), they disagree, or there are too few draws
+    to tell. Disagreement is shown by Hotelling's test with at least 200 draws and five per feature, else by the largest
+    |t|; agreement by a one-sided test of its own. Agreement does not rule out a rare, large jump that one draw in
+    thousands meets. `background`, `scale` and `fixed` are those of `explain`; scales with steps have no gradients to
+    compare.
 
     Examples
     --------

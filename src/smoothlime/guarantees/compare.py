@@ -145,17 +145,17 @@ def compare(
 ) -> Comparison:
     """Test whether the slopes of two models differ around each row, by more than a margin.
 
-    A row has changed where the L2 norm of the difference of standardised slopes is certainly larger than `margin` times
-    that of the old slopes (and, for probabilities, than 0.005); it is unchanged where it is certainly smaller. A
-    retrained model always differs a little, hence the margin. With `target="predicted"` each model is asked for the
-    output that the old one predicts.
+    A row has changed if the L2 norm of the difference of standardised slopes is significantly larger than `margin`
+    times that of the old slopes (and, for probabilities, than 0.005). It is unchanged if the norm is significantly
+    smaller. The margin is there because a retrained model always differs a little. With `target="predicted"` both
+    models are explained for the output that the old one predicts.
 
     Parameters
     ----------
     old, new
         Two models of the same features; anything that `explain` takes.
     margin
-        Share of the old slopes' length that does not matter.
+        Change to ignore, as a share of the old slopes' length.
     alpha
         Chance that any row is called changed though none is.
     n_samples

@@ -198,31 +198,31 @@ def certify(
     units: Literal["standardised", "raw"] = "standardised",
     seed: int = 0,
 ) -> Certificate:
-    """Certificate of how far each row's explanation can move when the row moves.
+    """Bound on the change of each row's explanation when the row moves.
 
-    With `n_samples=0` no model call is made: what is known of the output's range or of the gradient is enough. With
+    With `n_samples=0` no model call is made: the range of the output or a bound on the gradient is enough. With
     draws, the residual of the local fit gives a sharper bound near each row, at a confidence.
 
     Parameters
     ----------
     X
         Rows, or an `Explanation`: then sigma is its own, and twice its Monte Carlo radius is added (one for each end),
-        so that the promise is about numbers reported at equal error and not only about their limit. What it explains,
-        a margin or a contrast perhaps, only you know: give output_range or gradient_bound. With n_samples the model
-        and target must be those explained, which its predictions and names tell.
+        so that the bound is about numbers reported at equal error and not only about their limit. An `Explanation` does
+        not record whether it is of a margin or a contrast: give output_range or gradient_bound. With n_samples the
+        model and target must be those explained; predictions and names are checked.
     background, scale, fixed
-        As in `explain`. Whatever steps are taken in, distances are those of draws: on scales other than linear, of
-        logarithms and scores. A gradient bound does not carry over to those.
+        As in `explain`. Distances are measured on the scale of the steps: on other scales than linear, in logarithms
+        or scores. A gradient bound is not valid there.
     output_range
-        Least and largest value of what is explained; known by itself for probabilities and rows.
+        Least and largest value of what is explained; known for probabilities, if X has rows.
     gradient_bound
-        Largest length of the gradient of any single output, anywhere; for a contrast it is taken Σ|weight| times.
-        Only for models without jumps but those of rounding, which are counted for networks and linear models whose
-        layers are known. Other models that compute with fewer digits than float64 are refused with it.
+        Largest length of the gradient of any single output, anywhere; multiplied by Σ|weight| for a contrast. Only for
+        models without jumps, except for rounding: that is added for networks and linear models whose layers are known.
+        Other models that compute with fewer digits than float64 are an error.
     target
-        As in `explain`; without it the promise is about any single output. With `"predicted"` it is about the output
-        predicted at each row, held fixed while the row moves: an explanation of another class, beyond a decision
-        boundary, is an explanation of something else.
+        As in `explain`; without it the bound holds for any single output. With `"predicted"` it holds for the output
+        predicted at each row, held fixed while the row moves. Explanations of another class, beyond a decision
+        boundary, are not covered.
     units
         `"raw"`: Euclidean distances and slopes per unit; for isotropic neighbourhoods.
 

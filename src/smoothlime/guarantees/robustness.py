@@ -104,10 +104,10 @@ def robustness(
     """Mean over rows of the largest distance between a row's explanation and those of its neighbours.
 
     The measure of Agarwal et al. (2021): neighbours are drawn from N(x, spread²·Σ), or N(x, spread²·I) in raw units,
-    where spread=0.1 is the paper's 0.01·I. With `draws="independent"` sampling noise is part of it, as in the paper;
-    with shared draws most of it cancels. With `target="predicted"` neighbours are explained for the output that is
-    predicted at their row, whatever is predicted at themselves. On scales other than linear neighbours are those in
-    logarithms or scores, so that they stay with the background as draws do.
+    where spread=0.1 is the paper's 0.01·I. With `draws="independent"` the measure includes sampling noise, as in the
+    paper; with shared draws most of it cancels. With `target="predicted"` neighbours are explained for the output that
+    is predicted at their row. On other scales than linear neighbours are drawn in logarithms or scores, so they stay
+    within the background as draws do.
 
     Examples
     --------

@@ -82,10 +82,10 @@ def plan(
     Parameters
     ----------
     method
-        `"smoothgrad"` (give gradient_bound, or gradient_lipschitz and d), `"stein"` or `"clime"` (give output_range
-        and d). The plan for Stein is carried out by `explain(method="stein", guarantee="certified")`, which counts
-        values from the middle of the range; without a guarantee it centres them on other draws, and few are not enough.
-        Two bounds compete there and each has half of what may miss: plan with confidence 0.975 to certify with 0.95.
+        `"smoothgrad"` (give gradient_bound, or gradient_lipschitz and d), `"stein"` or `"clime"` (give output_range and
+        d). `explain(method="stein", guarantee="certified")` carries out the plan for Stein: it counts values from the
+        middle of the range. (Without a guarantee values are centred on other draws, and the plan does not hold for few
+        draws.) It uses the smaller of two bounds, each with half of δ: plan with confidence 0.975 to certify with 0.95.
     sigma
         Standard deviation of an isotropic neighbourhood; smoothgrad needs it to standardise gradients.
     gradient_bound
@@ -93,7 +93,7 @@ def plan(
     gradient_lipschitz
         Largest change of the gradient per unit of distance.
     x_norm
-        ‖x‖, which only the paper's own bound asks for.
+        ‖x‖, needed only for the paper's own bound.
 
     Examples
     --------

@@ -59,22 +59,22 @@ def as_model(
         `decision_function` of a classifier or an outlier detector, the raw score of a boosted model, or the sum before
         the curve of a regression of statsmodels.
     outputs
-        Names of the outputs, unless the model brings them: classifiers do, Boosters and functions do not.
+        Names of the outputs, for models that have none of their own, such as Boosters and functions.
     takes
-        What a function is called with when rows come as a data frame: an array (n, d) as long as all columns are
-        numbers, or with `"table"` always a frame of the same columns and types. Estimators that were fitted on a
-        frame get one by themselves.
+        What a function is called with when rows come as a data frame: an array (n, d) if all columns are numbers, or
+        with `"table"` always a frame of the same columns and types. Estimators that were fitted on a frame always get
+        one.
     device
         Where a torch module is evaluated; `None` leaves it where it is.
     compile
         Whether `torch.compile` translates a torch module, which takes from seconds to minutes at the first call and
         pays where many follow; a name chooses the backend.
     autocast
-        Number type in which `torch.autocast` lets a torch module's layers compute. Slopes then have the few digits of
-        that type, about 3; and numbers below 6e-8 vanish in float16. Points, and sums over gradients, are as ever.
+        Number type in which `torch.autocast` lets a torch module's layers compute. Slopes then have about 3 digits, and
+        numbers below 6e-8 vanish in float16. Points and sums over gradients keep their precision.
     output_key
-        Which part is explained where a torch module or a function returns a tuple, a dictionary or a dataclass, or an
-        ONNX model several outputs: its name or its position.
+        Name or position of the part to explain, if a torch module or a function returns a tuple, a dictionary or a
+        dataclass, or an ONNX model several outputs.
     held
         Further inputs of a torch module or a function by the name of their argument, as in `held={"mask": M}`: arrays
         or tensors with a line for each row of X. They are not perturbed; each point goes with the line of its row.

@@ -31,42 +31,41 @@ def remote(
     retries: int = 5,
     token_env: str | None = None,
 ) -> RemoteModel:
-    """A model behind an address, asked for values by POST; nothing else is asked of the server.
+    """Model behind an address: a server that takes rows in a POST and answers with outputs.
 
-    Answers that fail for the moment are asked for again: status 429, 500, 502, 503 and 504, dropped connections, and
-    time-outs. Waits grow from a tenth of a second, at random, and are no shorter than `Retry-After` says. Each row is
-    answered once. TLS certificates are checked (`SSL_CERT_FILE` names others than the usual ones); redirects are not
-    followed.
+    Temporary failures are tried again: status 429, 500, 502, 503 and 504, dropped connections, and time-outs. Waits
+    grow from a tenth of a second, with a random part, and are no shorter than `Retry-After` says. Each row is answered
+    once. TLS certificates are checked (`SSL_CERT_FILE` names others than the usual ones); redirects are not followed.
 
     Parameters
     ----------
     url
-        The whole address that takes the POST, such as `https://host/v2/models/m/infer`, `https://host/v1/models/m:predict`
+        The full address that takes the POST, such as `https://host/v2/models/m/infer`, `https://host/v1/models/m:predict`
         or `https://host/invocations`.
     protocol
         `"v2"`: Open Inference Protocol, as of Triton, KServe and MLServer; `"v1"`: KServe and TensorFlow Serving;
-        `"mlflow"`: MLflow scoring, to which data frames go as they are, by column names.
+        `"mlflow"`: MLflow scoring, which gets data frames as they are, by column names.
     input_name
-        Of the input tensor, for v2.
+        Name of the input tensor, for v2.
     outputs
-        Names of the outputs, where the server gives a row of several.
+        Names of the outputs, if the server gives several for a row.
     output_key
         Name or position of the part to explain, where the server answers with several tensors or columns.
     feature_names
         Names of the columns; with them MLflow is given arrays as frames, too.
     dtype
-        Type in which points are made, and which v2 is told (FP64 or FP32): that in which the server computes.
+        Type in which the server computes: points are made in it, and v2 requests declare it (FP64 or FP32).
     budget
         Rows that may be sent in all, those sent again included; `model.sent` counts them. A call that would need more
-        is refused before it begins, a `BudgetExceeded`.
+        raises `BudgetExceeded` before it begins.
     batch_size, in_flight
         Rows of one request, and requests at a time.
     timeout, retries
-        Seconds for one request, from its beginning to the last byte of the answer (more only where a server sends the
-        head of its answer in crumbs); how often it is sent again.
+        Seconds for one request, from its beginning to the last byte of the answer (more only if a server sends the
+        headers of its answer in small pieces); and how often it is sent again.
     token_env
-        Name of the environment variable that holds a bearer token. It is read when a request is sent, is kept nowhere,
-        and goes over TLS only, or to this machine.
+        Name of the environment variable that holds a bearer token. It is read when a request is sent and stored
+        nowhere. It is sent only over TLS, or to this machine.
     """
     from .remote_calls import check_url  # at once it would make `import smoothlime` slower
     from .remote_model import RemoteModel

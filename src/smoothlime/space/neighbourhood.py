@@ -94,10 +94,10 @@ class Neighbourhood:
     fixed
         Features that are not perturbed and get no slope: positions, or feature names.
     columns
-        Names of the features that sigma, scale or covariance belong to, where they have any; rows must have the same,
-        in the same order. Labels of a pandas Series or data frame are taken by themselves.
+        Names of the features that sigma, scale or covariance belong to, if they have any; rows must have the same, in
+        the same order. Labels of a pandas Series or data frame are found without this.
     background
-        What data says of columns, the scales in which steps are taken among it; `from_data` makes it.
+        What is known of the columns from data, such as the scales of steps; `from_data` makes it.
 
     Examples
     --------
