@@ -152,7 +152,8 @@ def test_gradients_and_predictions_are_compared(client):
     assert said["agrees"] is False
     assert "piecewise constant" in said["verdict"]
     [said] = lines(client_of(of_frame(table())).post("compare", json={"row": 0}))
-    assert said == {"compared": None}
+    assert said["compared"] is None
+    assert "needs gradients" in said["why"]
 
 
 @pytest.mark.parametrize("target", [CHANCE, "interest rate"])
@@ -163,6 +164,32 @@ def test_contributions_add_up_whatever_the_gradients_say(loans, client, target):
     base = demo.values(loans.rows)[:, demo.OUTPUTS.index(target)].mean()
     assert abs(found - (here - base)) < 0.25 * abs(here - base) + 0.1 * demo.values(loans.rows).std()
     assert ("They come from predictions" in said["said"]) == (target == "interest rate")
+
+
+@pytest.mark.parametrize("target", [CHANCE, "interest rate"])
+def test_interactions_are_those_of_the_model(loans, client, target):
+    [said] = lines(client.post("interactions", json={"row": 0, "target": target}))
+    assert said["bars"][0]["name"] == "income × debt"  # debt counts relative to income
+    assert said["bars"][0]["upper"] < 0
+    method = "auto" if target == CHANCE else "clime"
+    found = sl.interactions(
+        loans.model, loans.rows[0], background=loans.rows, sigma=0.5, fixed=loans.fixed, target=target, method=method,
+        rtol=0.02, max_samples=looks.MOST_SAMPLES,
+    )  # fmt: skip
+    assert [bar["value"] for bar in said["bars"][:3]] == [pair.standardised for pair in found.top(3)]
+    np.testing.assert_allclose(said["bars"][0]["lower"], found.top(1)[0].lower * loans_std(found), rtol=1e-6)
+    assert "linear" in said["said"]
+    assert ("From predictions" in said["said"]) == (target == "interest rate")
+
+
+def loans_std(found):
+    return found.explanation.std[0] * found.explanation.std[1]
+
+
+def test_methods_cannot_be_compared_on_ranks_and_that_is_said(client):
+    [said] = lines(client.post("compare", json={"row": 0, "target": CHANCE, "scale": "ranks"}))
+    assert said["compared"] is None
+    assert "gradients do not see" in said["why"]
 
 
 def test_the_report_is_a_page_of_the_row(client):

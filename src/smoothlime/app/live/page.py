@@ -13,7 +13,7 @@ from ...plots.chart import UNIT
 from ...report.page import HOW_TO_READ, Part
 from ...report.page import as_html as report_as_html
 from ...report.templates import as_markup, asset, data_block, policy, render
-from . import looks
+from . import further, looks
 from .doors import LOOPBACK, Guards, TooLarge
 from .looks import Question
 from .subject import Subject
@@ -22,7 +22,12 @@ from .worker import Emit, Worker, complaint, lines
 SIGMA = 0.5
 """At first, in standard deviations of the data."""
 
-STREAMS = {"explain": looks.answer, "compare": looks.compare, "contributions": looks.add_up}
+STREAMS = {
+    "explain": looks.answer,
+    "compare": further.compare,
+    "contributions": further.add_up,
+    "interactions": further.act_together,
+}
 """Addresses that are asked for, and what answers line by line."""
 
 

@@ -124,7 +124,7 @@
     const asked = (state.asked = new AbortController());
     const body = question();
     frames.length = 0;
-    for (const name of ["pair", "parts"]) at(name).classList.add("waiting");
+    for (const name of ["pair", "parts", "pairs"]) at(name).classList.add("waiting");
     const isCurrent = () => state.asked === asked;
     document.body.dataset.asked = String(Date.now());
     try {
@@ -135,7 +135,8 @@
       });
       await new Promise((after) => setTimeout(after, IDLE));
       if (isCurrent()) await aside("verdict", () => compare(body, asked.signal));
-      if (isCurrent()) await aside("parts-said", () => addUp(body, asked.signal));
+      if (isCurrent()) await aside("parts-said", () => further("parts", "contributions", body, asked.signal));
+      if (isCurrent()) await aside("pairs-said", () => further("pairs", "interactions", body, asked.signal));
     } catch (error) {
       if (isCurrent() && error.name !== "AbortError") {
         frames.length = 0;
@@ -153,6 +154,7 @@
       if (error.name === "AbortError" || error instanceof TypeError) throw error;
       at(where).textContent = error.message;
       at(where).className = "soft";
+      if (where === "verdict") at("pair").hidden = true;
     }
   }
 
@@ -164,7 +166,7 @@
       at("pair").classList.remove("waiting");
       const verdict = at("verdict");
       if (said.compared === null) {
-        verdict.textContent = "The model tells no gradients, so there is nothing to compare: C-LIME needs predictions only.";
+        verdict.textContent = `There is nothing to compare: ${said.why}`;
         verdict.className = "soft";
         return;
       }
@@ -176,13 +178,14 @@
     });
   }
 
-  /* ---- contributions */
+  /* ---- contributions, interactions: bars, and a sentence above them */
 
-  async function addUp(body, signal) {
-    await ask("contributions", body, signal, (said) => {
-      at("parts-said").textContent = said.said;
-      at("parts").classList.remove("waiting");
-      Bars.keep(at("parts"), { title: "Contributions", bars: said.bars.map((bar) => ({ ...bar, lower: num(bar.lower), upper: num(bar.upper) })) });
+  async function further(where, what, body, signal) {
+    await ask(what, body, signal, (said) => {
+      at(`${where}-said`).textContent = said.said;
+      at(where).classList.remove("waiting");
+      const bars = said.bars.map((bar) => ({ ...bar, lower: num(bar.lower), upper: num(bar.upper) }));
+      Bars.keep(at(where), { title: said.said, bars });
     });
   }
 
