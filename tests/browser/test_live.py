@@ -227,10 +227,12 @@ def test_dragging_asks_for_the_last_place_and_stops_the_others(serving, opened):
         slide(page, "#sigma", str(-2 + k / 20))
         page.wait_for_timeout(30)
     answered(page, 2)
+    spent = sum(asked)
     assert count(page) == 2  # those on the way were not finished
     assert page.locator("#sigma-said").text_content() == "0.3"
     e = sl.explain(subject.model, subject.rows[0], background=subject.rows, sigma=0.3, rtol=0.01, max_samples=65_536)
     assert bars(page) == shown(e)
+    assert spent < 5 * int(e.n_evaluations[0])  # the server let go of the others, too
 
 
 def test_a_model_that_raises_shows_its_error_as_text_and_the_page_goes_on(serving, opened):

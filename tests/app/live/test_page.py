@@ -125,6 +125,7 @@ def test_the_answer_is_what_explain_says(loans, client):
     radii = [each["look"]["radius"][0] for each in before]
     assert radii[-1] < radii[0]
     np.testing.assert_allclose(before[-1]["look"]["values"][0], expected.values[0, :6], rtol=1e-5)
+    np.testing.assert_allclose(before[-1]["look"]["half"][0], expected.half_width(0.05)[0, :6], rtol=1e-3)
 
 
 def test_categories_have_their_names_not_their_codes(loans, client):
@@ -324,7 +325,7 @@ def test_a_question_whose_asker_has_gone_does_not_keep_others_waiting():
         gone.set()
 
     worker.submit(job, leave, lambda _: None, gone)
-    worker.submit(job, seen.append, lambda _: None, gone)  # never begun
+    worker.submit(lambda emit, stop: emit({"begun": 1}), seen.append, lambda _: None, gone)
     worker.submit(lambda emit, stop: emit({"next": 1}), seen.append, lambda _: done.set(), threading.Event())
     assert done.wait(30)
     assert [next(iter(each)) for each in seen] == ["look", "next"]
