@@ -26,6 +26,8 @@ from .space.neighbourhood import Neighbourhood
 from .uncertainty.groups import Groups
 
 if TYPE_CHECKING:
+    import os
+
     from matplotlib.axes import Axes
 
 METHODS = ("auto", "exact", "gradients", "predictions")
@@ -110,6 +112,18 @@ class Contributions:
         from .io.frames import frame_of_contributions
 
         return frame_of_contributions(self, library=library, confidence=confidence)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to a .json or .parquet file, whole or not at all; `load` reads it back."""
+        from .io.files import save
+
+        save(self, path)
+
+    def to_json(self) -> str:
+        """The contents of the .json file that `save` writes."""
+        from .io.as_json import to_json
+
+        return to_json(self)
 
     def to_shap(self) -> Any:
         """`shap.Explanation` for shap's waterfall, beeswarm and bars: `base_values` are F(b), and f(x) there is F(x).

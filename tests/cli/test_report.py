@@ -59,3 +59,11 @@ def test_what_cannot_be_done_is_said_and_nothing_is_lost(folder, monkeypatch, ar
     assert words in done.output
     assert (folder / "other.html").read_text() == "mine"
     assert not (folder / "report.html").exists()
+
+
+def test_other_answers_make_no_page(tmp_path):
+    found = sl.interactions(lambda a: a[:, 0] * a[:, 1], [1.0, 2.0], n_samples=256)
+    found.save(tmp_path / "pairs.json")
+    done = run(tmp_path / "pairs.json", "-o", tmp_path / "page.html")
+    assert done.exit_code == 2
+    assert "holds interactions; a page is made of explanations" in done.output

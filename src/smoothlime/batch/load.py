@@ -29,8 +29,10 @@ LARGE = 2 * 2**30
 Rows = slice | range | Sequence[int] | None
 
 
-def load(path: str | os.PathLike[str], *, check: bool = True, rows: Rows = None) -> Explanation:
-    """Load an explanation that `Explanation.save` has written, equal to the bit, or a folder of `explain_table`.
+def load(path: str | os.PathLike[str], *, check: bool = True, rows: Rows = None) -> Any:
+    """Load an explanation, contributions or interactions from a file of `save`, or a folder of `explain_table`.
+
+    What comes back is equal to the bit to what was saved.
 
     The first bytes tell JSON from Parquet, whatever the file is called. Loading runs no code from the file: every
     field is checked for its type and shape, and anything else is an `UnreadableFile`.

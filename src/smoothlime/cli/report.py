@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..errors import UnreadableFile
 from ._inputs import check_file
 from ._messages import warnings_as_lines
+
+if TYPE_CHECKING:
+    from ..result.explanation import Explanation
 
 
 @click.command(
@@ -30,7 +35,17 @@ def command(files: tuple[str, ...], out: str, title: str | None) -> None:
 
     check_file(out, (".html", ".htm"), "--out", read=files)
     with warnings_as_lines():
-        parts = [Part(load(each), Path(each).name, digest(each)) for each in files]
+        parts = [Part(_explanation(load(each), each), Path(each).name, digest(each)) for each in files]
         report(parts, out, title=title)
     rows = sum(len(part.explanation) for part in parts)
     click.echo(f"wrote {out}: {count(len(parts), 'explanation')}, {count(rows, 'row')}")
+
+
+def _explanation(found: Any, file: str) -> Explanation:
+    """What a page can be made of."""
+    from ..result.explanation import Explanation
+
+    if isinstance(found, Explanation):
+        return found
+    msg = f"{file!r} holds {type(found).__name__.lower()}; a page is made of explanations"
+    raise UnreadableFile(msg)

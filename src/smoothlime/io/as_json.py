@@ -6,20 +6,19 @@ import json
 from typing import Any
 
 from ..errors import UnreadableFile
-from ..result.explanation import Explanation
-from .contents import check_format, pack, unpack
 from .fields import Kind, from_nested, nested, parsed, take
+from .kinds import Result, check_format, pack, unpack
 
 
-def to_json(e: Explanation) -> str:
+def to_json(found: Result) -> str:
     """JSON text that `load` reads: a field per line."""
-    header, arrays = pack(e)
+    header, arrays = pack(found)
     lines = _lines({name: list(each) if name == "row_outputs" else nested(each) for name, each in arrays.items()}, "  ")
     return f'{{\n{_lines(header, " ")},\n "arrays": {{\n{lines}\n }}\n}}\n'
 
 
-def from_json(data: bytes) -> tuple[Explanation, list[str]]:
-    """The explanation in JSON text, as UTF-8, and its fields that have changed."""
+def from_json(data: bytes) -> tuple[Result, list[str]]:
+    """The result in JSON text, as UTF-8, and its fields that have changed."""
     try:
         header = parsed(data.decode("utf-8-sig"))
     except UnreadableFile:

@@ -10,9 +10,8 @@ import numpy as np
 
 from .._core.optional import require
 from ..errors import InvalidArgument, UnreadableFile
-from ..result.explanation import Explanation
-from .contents import check_format, pack, unpack
 from .fields import DTYPES, Kind, parsed, shaped, wrong_kind, wrong_shape
+from .kinds import Result, check_format, pack, unpack
 
 KEY = b"smoothlime"
 """Under which the header stands in the metadata of the schema."""
@@ -21,11 +20,11 @@ MOST = 2**31 - 1
 """Numbers in a column of lists: Arrow counts them in 32 bits."""
 
 
-def to_parquet(e: Explanation) -> bytes:
+def to_parquet(found: Result) -> bytes:
     """A Parquet file in memory."""
     parquet: Any = require("pyarrow.parquet", extra="parquet", to="write Parquet files")
     arrow: Any = require("pyarrow", extra="parquet", to="write Parquet files")
-    header, arrays = pack(e)
+    header, arrays = pack(found)
     _check_size(arrays)
     try:
         columns = [
@@ -42,8 +41,8 @@ def to_parquet(e: Explanation) -> bytes:
     return buffer.getvalue()
 
 
-def from_parquet(file: BinaryIO) -> tuple[Explanation, list[str]]:
-    """The explanation in a Parquet file, and its fields that have changed."""
+def from_parquet(file: BinaryIO) -> tuple[Result, list[str]]:
+    """The result in a Parquet file, and its fields that have changed."""
     parquet: Any = require("pyarrow.parquet", extra="parquet", to="read Parquet files")
     arrow: Any = require("pyarrow", extra="parquet", to="read Parquet files")
     try:

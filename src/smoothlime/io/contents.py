@@ -13,7 +13,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from .._core.validate import check_choice, check_count, check_names, check_number, default_names
-from .._core.version import __version__
 from ..draws.designs import DESIGNS
 from ..draws.normals import GENERATOR
 from ..errors import SmoothlimeError, UnreadableFile
@@ -24,7 +23,7 @@ from ..uncertainty.groups import Groups
 from ..uncertainty.jackknife import standard_error
 from .backgrounds import pack_background, unpack_background
 from .digests import digests
-from .fields import Kind, dtype_of, from_nested, nested, newer, shown, take
+from .fields import Kind, check_version, dtype_of, from_nested, nested, newer, shown, take
 from .marks import MARKS, check_marks, named_marks, unmarked
 from .settings import pack_method, unpack_method
 from .switches import pack_switches, unpack_switches
@@ -131,10 +130,10 @@ def unpack(header: dict[str, Any], source: Source) -> tuple[Explanation, list[st
     version = header["version"]
     given = take(header, "feature_names", list)
     d = len(given)
-    names = _checked(check_names, from_nested(given, "text", (d,), "feature_names"), d)
+    names = checked(check_names, from_nested(given, "text", (d,), "feature_names"), d)
     raw = take(header, "neighbourhood", dict)
     neighbourhood = unpack_neighbourhood(raw if version > WITHOUT_DATA else raw | {"background": None}, names)
-    moved = _checked(neighbourhood.factor, d, names).free
+    moved = checked(neighbourhood.factor, d, names).free
     free = len(moved)
     r = _count("rows", 0)(take(header, "rows"))
     if version < DIGESTED:
@@ -178,7 +177,7 @@ def unpack(header: dict[str, Any], source: Source) -> tuple[Explanation, list[st
         **marks,
         switches=unpack_switches(switches, provenance.backend, read_as, r),
     )
-    return e, _changed(header, arrays)
+    return e, changed(header, arrays)
 
 
 def _groups(header: dict[str, Any], read: Callable[[str, Kind, str], Any], freedom: Any) -> Groups:
@@ -191,7 +190,7 @@ def _groups(header: dict[str, Any], read: Callable[[str, Kind, str], Any], freed
     return _raised(groups) if header["version"] <= RAISED else groups
 
 
-def _changed(header: dict[str, Any], arrays: dict[str, Any]) -> list[str]:
+def changed(header: dict[str, Any], arrays: dict[str, Any]) -> list[str]:
     """Fields that are not what their digests say; of older files, which have none, nothing is known."""
     if header["version"] < DIGESTED and "digests" not in header:
         return []
@@ -232,16 +231,7 @@ def check_format(header: Any) -> None:
     if type(header) is not dict or header.get("format") != FORMAT:
         msg = "it holds no explanation; load reads what save has written"
         raise UnreadableFile(msg)
-    version = take(header, "version", int)
-    if version > VERSION:
-        msg = (
-            f"it has format version {shown(version)}, and this smoothlime ({__version__}) reads up to version"
-            f" {VERSION}: upgrade smoothlime to read it"
-        )
-        raise UnreadableFile(msg)
-    if version < 1:
-        msg = f"the field 'version' must be at least 1; got {shown(version)}"
-        raise UnreadableFile(msg)
+    check_version(header, VERSION)
 
 
 def _input_shape(raw: list[Any], d: int) -> tuple[int, ...]:
@@ -288,7 +278,7 @@ def unpack_neighbourhood(raw: dict[str, Any], names: tuple[str, ...]) -> Neighbo
         if names == default_names(d) != tuple(columns):  # earlier versions then took scales by position: they were none
             columns = None
     background = unpack_background(take(raw, "background"), d)
-    return _checked(Neighbourhood, **given, fixed=fixed, columns=columns, background=background)
+    return checked(Neighbourhood, **given, fixed=fixed, columns=columns, background=background)
 
 
 def unpack_provenance(raw: dict[str, Any], version: int) -> Provenance:
@@ -310,14 +300,14 @@ def _text(name: str) -> Callable[[Any], str]:
 
 
 def _word(name: str, choices: tuple[str, ...]) -> Callable[[Any], str]:
-    return lambda raw: _checked(check_choice, raw, name, choices)
+    return lambda raw: checked(check_choice, raw, name, choices)
 
 
 def _count(name: str, at_least: int, at_most: float = LARGEST) -> Callable[[Any], int]:
     """What reads a whole number between the two."""
 
     def read(raw: Any) -> int:
-        value: int = _checked(check_count, take({name: raw}, name, int), name, at_least=at_least)
+        value: int = checked(check_count, take({name: raw}, name, int), name, at_least=at_least)
         if value > at_most:
             msg = f"the field {name!r} must be at most {at_most:,}; got {shown(raw)}"
             raise UnreadableFile(msg)
@@ -345,7 +335,7 @@ def _share(name: str) -> Callable[[Any], float]:
 def _tolerance(name: str) -> Callable[[Any], float | None]:
     def read(raw: Any) -> float | None:
         value = take({name: raw}, name, float, int, type(None))
-        return value if value is None else _checked(check_number, value, name)
+        return value if value is None else checked(check_number, value, name)
 
     return read
 
@@ -391,7 +381,7 @@ def _plain(value: Any) -> Any:
     return dict(value) if hasattr(value, "keys") else value
 
 
-def _checked(make: Callable[..., Any], *given: Any, **named: Any) -> Any:
+def checked(make: Callable[..., Any], *given: Any, **named: Any) -> Any:
     """What `make` makes; its complaint, where it has one, is about the file."""
     try:
         return make(*given, **named)

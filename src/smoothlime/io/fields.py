@@ -96,6 +96,20 @@ def dtype_of(name: str, kinds: str) -> np.dtype[Any] | None:
     return dtype if dtype is not None and dtype.kind in kinds else None
 
 
+def check_version(header: Mapping[str, Any], newest: int) -> None:
+    """Whether a version is one that we can read."""
+    version = take(header, "version", int)
+    if version > newest:
+        msg = (
+            f"it has format version {shown(version)}, and this smoothlime ({__version__}) reads up to version"
+            f" {newest}: upgrade smoothlime to read it"
+        )
+        raise UnreadableFile(msg)
+    if version < 1:
+        msg = f"the field 'version' must be at least 1; got {shown(version)}"
+        raise UnreadableFile(msg)
+
+
 def wrong_shape(name: str, axis: int, found: int, shape: tuple[int, ...]) -> UnreadableFile:
     """The complaint that an array does not have the shape that the others give it."""
     return UnreadableFile(

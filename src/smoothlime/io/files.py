@@ -10,11 +10,11 @@ from typing import Any
 
 from .._core.warn import warn
 from ..errors import DamagedFile, InvalidArgument, MissingFile, UnreadableFile, UnwritableFile, WrongType
-from ..result.explanation import Explanation
 from .as_json import from_json, to_json
 from .as_parquet import from_parquet, to_parquet
+from .kinds import Result
 
-WRITERS: dict[str, Callable[[Explanation], bytes]] = {
+WRITERS: dict[str, Callable[[Any], bytes]] = {
     ".json": lambda e: to_json(e).encode("ascii"),
     ".parquet": to_parquet,
 }
@@ -22,10 +22,10 @@ PARQUET = b"PAR1"
 """First bytes of a Parquet file."""
 
 
-def save(e: Explanation, path: str | os.PathLike[str]) -> None:
-    """Write an explanation to a .json or .parquet file, whole or not at all."""
+def save(found: Result, path: str | os.PathLike[str]) -> None:
+    """Write a result to a .json or .parquet file, whole or not at all."""
     target = check_destination(path)
-    write_whole(target, WRITERS[target.suffix.lower()](e))
+    write_whole(target, WRITERS[target.suffix.lower()](found))
 
 
 def check_destination(path: str | os.PathLike[str]) -> Path:
@@ -81,8 +81,8 @@ def _unwritable(target: Path, why: object) -> UnwritableFile:
     return UnwritableFile(f"{str(target)!r} cannot be written: {why}")
 
 
-def load(path: str | os.PathLike[str], *, check: bool = True) -> Explanation:
-    """Load an explanation that `Explanation.save` has written, equal to the bit.
+def load(path: str | os.PathLike[str], *, check: bool = True) -> Any:
+    """Load what `save` of an explanation, of contributions or interactions has written, equal to the bit.
 
     The first bytes tell JSON from Parquet, whatever the file is called. Loading runs no code from the file: every
     field is checked for its type and shape, and anything else is an `UnreadableFile`.
@@ -119,7 +119,7 @@ def load(path: str | os.PathLike[str], *, check: bool = True) -> Explanation:
     return e
 
 
-def _read_or_complain(source: Path) -> tuple[Explanation, list[str]]:
+def _read_or_complain(source: Path) -> tuple[Result, list[str]]:
     """What a file holds, and which fields of it have changed, or an error that names the file."""
     try:
         return _read(source)
@@ -147,7 +147,7 @@ def _listed(names: list[str]) -> str:
     return f"{' and '.join([', '.join(shown), *more])} {'is' if len(names) == 1 else 'are'}"
 
 
-def _read(path: Path) -> tuple[Explanation, list[str]]:
+def _read(path: Path) -> tuple[Result, list[str]]:
     with open(path, "rb") as file:
         head = file.read(len(PARQUET))
         file.seek(0)

@@ -15,6 +15,8 @@ from ..uncertainty.jackknife import t_quantile, widening
 from .explanation import Explanation
 
 if TYPE_CHECKING:
+    import os
+
     from matplotlib.axes import Axes
 
 
@@ -164,6 +166,18 @@ class Interactions:
         from ..io.frames import frame_of_interactions
 
         return frame_of_interactions(self, library=library, confidence=confidence)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to a .json or .parquet file, whole or not at all; `load` reads it back."""
+        from ..io.files import save
+
+        save(self, path)
+
+    def to_json(self) -> str:
+        """The contents of the .json file that `save` writes."""
+        from ..io.as_json import to_json
+
+        return to_json(self)
 
     def plot(self, row: int = 0, *, ax: Axes | None = None, confidence: float = 0.95, most: int = 10) -> Axes:
         """Standardised second slopes of a row as a map, of the features that matter most; grey: sign uncertain."""
