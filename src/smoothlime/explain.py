@@ -178,7 +178,7 @@ def explain_outputs(
 ) -> dict[str, Explanation]:
     """Explanations of every output of a model, by name, all from the same draws.
 
-    So sums and differences of them are made draw by draw, and have no more error than they need:
+    So sums and differences are computed draw by draw, and common errors cancel:
     `2 * each["a"] - each["b"]`. The arguments are those of `explain`.
 
     Examples

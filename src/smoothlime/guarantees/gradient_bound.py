@@ -56,14 +56,14 @@ def gradient_bound(model: Any, *, output: str | None = None) -> float:
     """Bound on the length of the gradient of any single output, everywhere.
 
     Exact for linear models and binary logistic regression. For a torch `Sequential` the product of the layers'
-    spectral norms and the activations' largest slopes: valid, and loose for deep networks. It is of the weights as
-    they are, computed without rounding: what rounding adds to a promise, `certify` works out by itself.
+    spectral norms and the activations' largest slopes: valid, and loose for deep networks. It holds for the weights
+    as they are, computed without rounding; `certify` adds the effect of rounding.
 
     Parameters
     ----------
     output
-        `"probability"` or `"margin"` for classifiers; for a torch module `"probability"` puts a softmax or sigmoid
-        on top. By default what `explain` explains by default. The result of `as_model` was told when it was made.
+        `"probability"` or `"margin"` for classifiers; for a torch module `"probability"` puts a softmax or sigmoid on
+        top. By default what `explain` explains by default. For the result of `as_model` it was set when that was made.
 
     Examples
     --------
