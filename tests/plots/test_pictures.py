@@ -480,3 +480,10 @@ def test_dark_styles_have_light_ink(name):
             to_hex(line.get_color()) for line in ax.lines if line.get_linestyle() == "-" and line.get_marker() == "None"
         }
         assert inks <= {"#ffffff"}
+
+
+@pytest.mark.filterwarnings("ignore:Glyph .* missing from font")
+@pytest.mark.parametrize("kind", ["bars", "heat", "effects", "waterfall", "interactions"])
+def test_wide_scripts_are_drawn_whole(kind):
+    """Where no font has their letters, matplotlib says so and draws boxes."""
+    assert cut(everything(("年齢" * 20, "나이", "سن"))[kind]()) == []

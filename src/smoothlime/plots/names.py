@@ -36,6 +36,21 @@ def shortened(text: str, longest: int) -> str:
     return f"{text[: longest - 1 - tail]}…{text[len(text) - tail :]}"
 
 
+def fitted(text: str, room: int) -> str:
+    """Beginning and end of a text that takes more cells than there is room for: wide letters take two.
+
+    >>> fitted("amount_last_12_months_7", 12), fitted("年齢年齢年齢年齢", 9)
+    ('amount…ths_7', '年齢…年齢')
+    """
+    if cells(text) <= room:
+        return text
+    for longest in range(len(text) - 1, 2, -1):
+        cut = shortened(text, longest)
+        if cells(cut) <= room:
+            return cut
+    return "…"
+
+
 def padded(text: str, wide: int) -> str:
     """A text with blanks behind it, for columns of a terminal in which letters may be two cells wide, or none.
 
@@ -96,4 +111,4 @@ def drawn(text: str) -> str:
 
 
 def _cut(text: str, behind: str, longest: int | None) -> str:
-    return text + behind if longest is None else shortened(text, longest - len(behind)) + behind
+    return text + behind if longest is None else fitted(text, longest - len(behind)) + behind

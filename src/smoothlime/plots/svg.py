@@ -12,7 +12,7 @@ from math import ceil, floor, isfinite, log10
 from typing import TYPE_CHECKING
 
 from .chart import Bar, Chart, of_row
-from .names import cells, shortened, shown
+from .names import cells, fitted, shown
 from .style import LOWERS, RAISES, UNSURE
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def bars_svg(e: Explanation, row: int = 0, *, confidence: float = 0.95, most: in
 def chart_svg(chart: Chart) -> str:
     """Bars, largest on top; filled by their sign, grey where it is uncertain, hollow where they are of another kind."""
     low, high, ticks = _axis(chart.bars)
-    labels = [_fitted(bar.label, LABEL_CELLS) for bar in chart.bars]
+    labels = [fitted(shown(bar.label), LABEL_CELLS) for bar in chart.bars]
     left = 12 + CELL * max(map(cells, labels), default=0)
 
     def across(value: float) -> float:
@@ -58,7 +58,7 @@ def chart_svg(chart: Chart) -> str:
         for bar, place, label in zip(chart.bars, places, labels, strict=True)
     ]
     parts += [_text(across(tick), bottom + 15, f"{tick:g}", "middle", size=11) for tick in ticks]
-    parts.append(_text((left + RIGHT) / 2, bottom + 32, _fitted(chart.axis, 100), "middle", size=11))
+    parts.append(_text((left + RIGHT) / 2, bottom + 32, fitted(shown(chart.axis), 100), "middle", size=11))
     height = bottom + 40
     return (
         f'<svg class="smoothlime-chart" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}"'
@@ -118,7 +118,7 @@ def _bar(bar: Bar, y: float, across: Callable[[float], float]) -> str:
 
 
 def _beside(bar: Bar, y: float, left: float, label: str) -> str:
-    number = _fitted(bar.text, NUMBER_CELLS)
+    number = fitted(shown(bar.text), NUMBER_CELLS)
     return _text(left - 8, y + 4, label, "end") + _text(RIGHT + 8, y + 4, number, "start", faint=not bar.is_sure)
 
 
@@ -138,15 +138,3 @@ def _text(x: float, y: float, text: str, anchor: str, *, size: int = 12, faint: 
 def _safe(text: str) -> str:
     """A text on one line, without characters that XML has no place for, escaped."""
     return escape(shown(text))
-
-
-def _fitted(text: str, room: int) -> str:
-    """Beginning and end of a text that takes more cells than there is room for."""
-    text = shown(text)
-    if cells(text) <= room:
-        return text
-    for longest in range(len(text), 2, -1):
-        cut = shortened(text, longest)
-        if cells(cut) <= room:
-            return cut
-    return "…"
