@@ -103,7 +103,7 @@ def test_search_and_buttons_pick_rows_and_change_the_picture(visit, written):
     page.get_by_role("button", name="Next →").first.click()
     assert page.locator('[data-part="picker"]').input_value() == "1"
     assert bars(page) != first
-    page.get_by_role("button", name="← Before").first.click()
+    page.get_by_role("button", name="← Previous").first.click()
     assert bars(page) == first
     own = [e.switches.own_level(row, 0) for row in range(len(e))]
     wanted = next(level for level in own if level != own[0])

@@ -93,9 +93,14 @@ def as_html(parts: Sequence[Part], *, title: str | None = None) -> str:
 
 
 def _title(parts: Sequence[Part]) -> str:
-    names = list(dict.fromkeys(shown(part.explanation.output_name) for part in parts))
+    names = list(dict.fromkeys(_called(part.explanation) for part in parts))
     listed = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     return f"What moves {listed}"
+
+
+def _called(e: Explanation) -> str:
+    """What is explained, in words where each row has an output of its own."""
+    return "the predicted output" if len(set(e.row_outputs)) > 1 else shown(e.output_name)
 
 
 def _shown(part: Part, is_one_of_many: bool) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -105,7 +110,7 @@ def _shown(part: Part, is_one_of_many: bool) -> tuple[dict[str, Any], dict[str, 
     r, d = e.values.shape
     chart = of_row(e, 0)
     page = {
-        "heading": f"{shown(e.output_name)}{f', {part.file}' * bool(part.file and is_one_of_many)}",
+        "heading": f"{_called(e)}{f', {part.file}' * bool(part.file and is_one_of_many)}",
         "lead": f"{count(r, 'row')}, {count(d, 'feature')}: {made_by(e)}.",
         "warning": _warning(e),
         "is_several": r > 1,
