@@ -48,6 +48,7 @@ def test_objects_and_lists_and_text_and_gaps(client, mixed):
         np.testing.assert_allclose(each["upper"]["age"], high[i, 0], rtol=1e-9)
     gap = ask(client, "line", [[None, 1.0, 1.0]])
     assert gap.status_code == 422  # the line takes no gaps
+    assert "Row 0 has gaps in 'x0'" in gap.json()["error"]
 
 
 def test_settings_are_those_of_explain(client):
@@ -121,7 +122,7 @@ def test_what_is_wrong_is_said(client, body, status, reason):
         ([40, 1, 3], "city of instances[0] must be text or null; got 3"),
         ([40, 1, "\ud800"], "city of instances[0] must be text or null"),
         (["40", 1, "a"], 'age of instances[0] must be a number or null; got "40"'),
-        ([40, 1, "c"], "the model gives no answer that can be explained around these instances"),
+        ([40, 1, "c"], "the model failed at these instances, or around them"),
     ],
 )
 def test_kinds_of_columns_are_checked(client, value, reason):
@@ -215,6 +216,13 @@ def test_more_than_may_wait_are_told_to_come_again(models):
     busy = next(each for each in answers if each.status_code == 429)
     assert busy.headers["retry-after"] == "1"
     assert "come again" in busy.json()["error"]
+
+
+def test_an_application_may_be_started_again(models):
+    app = create_app(models)
+    for _ in range(2):
+        with TestClient(app, base_url="http://localhost") as client:
+            assert ask(client, "line", [[1, 2, 3]]).status_code == 200
 
 
 def test_a_service_that_closes_takes_nothing(models):

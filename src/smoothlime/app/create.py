@@ -57,6 +57,8 @@ def create_app(
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        if service.work.is_closing:
+            service.work.open()
         yield
         service.work.is_closing = True
         await run_in_threadpool(service.work.close)

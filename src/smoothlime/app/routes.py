@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ..errors import ModelError, SmoothlimeError
+from ..errors import ModelError, RemoteError, SmoothlimeError
 from .refusals import LOG, Refused, as_json
 from .requests import read_request
 from .served import Served, as_answer
@@ -69,12 +69,19 @@ async def explain(request: Request) -> Response:
 
     try:
         return as_json(await service.work.do(job))
-    except ModelError as err:  # what a model says may be about anything on this machine
-        LOG.warning("the model failed: %s", err)
-        msg = "the model gives no answer that can be explained around these instances; the log of the service says more"
-        raise Refused(422, msg) from err
     except SmoothlimeError as err:
+        if not _is_for_all(err):
+            LOG.warning("the model failed: %s", err)
+            msg = "the model failed at these instances, or around them; the log of the service says how"
+            raise Refused(422, msg) from err
         raise Refused(422, str(err)) from err
+
+
+def _is_for_all(err: BaseException | None) -> bool:
+    """Whether a message is our own: what a model says, or where it is, is about the machine that it runs on."""
+    while isinstance(err, ModelError):
+        err = err.__cause__
+    return err is None or (isinstance(err, SmoothlimeError) and not isinstance(err, RemoteError))
 
 
 async def body_of(request: Request) -> bytes:

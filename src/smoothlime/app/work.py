@@ -38,8 +38,12 @@ class Work:
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.inside = 0
+        self.open()
+
+    def open(self) -> None:
+        """Take requests: from the beginning, and again where an application that was closed is started again."""
         self.is_closing = False
-        self._pool = ThreadPoolExecutor(limits.workers, thread_name_prefix="smoothlime")
+        self._pool = ThreadPoolExecutor(self.limits.workers, thread_name_prefix="smoothlime")
 
     async def do(self, job: Callable[[Clock], Answer]) -> Answer:
         """What a job returns, or a refusal where there is no room, or no time."""
