@@ -1,1 +1,1 @@
-"""What is served on a port: `live/` is the page that `smoothlime demo` and `smoothlime serve` open."""
+"""What is served on a port: `live/` is the page of `smoothlime demo` and `serve`, `api/` the service for programs."""

@@ -80,11 +80,11 @@ class ProblemOptions:
         data = None if self.raw_units or as_table(tables.scales) is None else tables.scales
         target = target_of(self.target, adapted.outputs)
         fixed = nearest(split_names(self.fixed, "--fixed"), tables.names)
-        return Inputs(model, adapted, rows, neighbourhood, target, data, self._scale(tables), fixed)
+        return Inputs(model, adapted, rows, neighbourhood, target, data, self.scale_of(tables), fixed)
 
     def _neighbourhood(self, tables: Tables) -> Neighbourhood:
         fixed = nearest(split_names(self.fixed, "--fixed"), tables.names)
-        scale = self._scale(tables)
+        scale = self.scale_of(tables)
         if self.raw_units:
             known = without_data(scale, tables.names, len(tables.names))
             found = Neighbourhood(self.sigma, fixed=fixed, background=known)
@@ -99,7 +99,7 @@ class ProblemOptions:
             found = Neighbourhood.from_data(tables.scales, self.sigma, fixed=fixed, scale=scale)
         return dataclasses.replace(found, columns=tables.names)  # arrays have no column names of their own
 
-    def _scale(self, tables: Tables) -> str | dict[Any, str]:
+    def scale_of(self, tables: Tables) -> str | dict[Any, str]:
         """One word for all columns, or one for each of some: by name, or by position in arrays, which have none."""
         if "=" not in self.scale:
             return self.scale

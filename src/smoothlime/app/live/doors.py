@@ -62,7 +62,7 @@ class Guards:
         prefix = f"/{self.token}"
         inner = dict(scope) | {"root_path": scope.get("root_path", "") + prefix}
         try:
-            await self.application(inner, _limited(receive, self.largest), _with_headers(send))
+            await self.application(inner, limited(receive, self.largest), _with_headers(send))
         except TooLarge:  # bodies are read before anything is answered
             await _refuse(send, 413, f"a request may have {self.largest:,} bytes")
 
@@ -95,11 +95,11 @@ def _name(host: str) -> str:
     return (name if colon and port.isdigit() else host).lower()
 
 
-def _limited(receive: Receive, largest: int) -> Receive:
+def limited(receive: Receive, largest: int) -> Receive:
     """Bodies without a length in their head are counted as they come."""
     seen = 0
 
-    async def limited() -> MutableMapping[str, Any]:
+    async def counted() -> MutableMapping[str, Any]:
         nonlocal seen
         message = await receive()
         seen += len(message.get("body", b""))
@@ -107,7 +107,7 @@ def _limited(receive: Receive, largest: int) -> Receive:
             raise TooLarge
         return message
 
-    return limited
+    return counted
 
 
 def _with_headers(send: Send) -> Send:

@@ -36,10 +36,10 @@ def listen(host: str, port: int) -> socket.socket:
     return found
 
 
-def address(bound: socket.socket, host: str, token: str) -> str:
-    """The whole address of a page."""
+def address(bound: socket.socket, host: str, token: str = "") -> str:
+    """The whole address of a page, or without a token that of a service."""
     shown = f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{bound.getsockname()[1]}/{token}/"
+    return f"http://{shown}:{bound.getsockname()[1]}{f'/{token}/' if token else ''}"
 
 
 def serve(application: Any, bound: socket.socket, *, when_ready: Callable[[], None] = lambda: None) -> None:

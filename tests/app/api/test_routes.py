@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import smoothlime as sl
-from smoothlime.app import Limits, Served, create_app
+from smoothlime.app.api import Limits, Served, create_app
 from smoothlime.errors import InvalidArgument, WrongType
 
 from .conftest import TABLE, WEIGHTS, line

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from .._core.types import Array
-from ..errors import InvalidArgument
-from ..explain import explain
-from ..models import as_asked
-from ..models.estimator import Unsaid
-from ..result.explanation import Explanation
-from ..space.neighbourhood import Neighbourhood
-from ..space.tables import Table, as_table
+from ..._core.types import Array
+from ...errors import InvalidArgument
+from ...explain import explain
+from ...models import as_asked
+from ...models.estimator import Unsaid
+from ...result.explanation import Explanation
+from ...space.neighbourhood import Neighbourhood
+from ...space.tables import Table, as_table
 from .refusals import Refused
 from .requests import is_number, shown
 
@@ -35,12 +36,24 @@ class Served:
         Rows that say how the features vary: a data frame with the columns that the model takes, or an array.
     sigma, output, target
         What a request gets that does not choose: sigma in standard deviations of the background.
+    fixed, scale
+        Features that are held, and what a step is taken in, as in `explain`: for all requests.
     """
 
     def __init__(
-        self, model: Any, background: Any, *, sigma: float = 0.5, output: str = "probability", target: Any = None
+        self,
+        model: Any,
+        background: Any,
+        *,
+        sigma: float = 0.5,
+        output: str = "probability",
+        target: Any = None,
+        fixed: Sequence[int | str] = (),
+        scale: str | Mapping[Any, str] = "linear",
     ) -> None:
         self.model = model
+        self.fixed = fixed
+        self.scale = scale
         self.defaults = {"sigma": sigma, "output": output, "target": target}
         names = getattr(as_asked(model, output), "feature_names", None)
         table = as_table(background, "background")
@@ -55,7 +68,7 @@ class Served:
         self._around(sigma)
 
     def _neighbourhood(self, sigma: float) -> Neighbourhood:
-        return Neighbourhood.from_data(self.background, sigma)
+        return Neighbourhood.from_data(self.background, sigma, fixed=self.fixed, scale=self.scale)
 
     def rows(self, instances: list[Any]) -> Any:
         """Instances as rows like the background's; a refusal where one has other columns, or other kinds of values."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
-from .._core.validate import check_count, check_number
-from ..errors import InvalidArgument
+from ..._core.validate import check_count, check_number
+from ...errors import InvalidArgument
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,31 +10,8 @@ from typing import Any
 import uvicorn
 from starlette.applications import Starlette
 
-from ..errors import InvalidArgument
-
 GRACE = 5.0
 """Seconds for the last answers to be sent, beyond the time of one request."""
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens there; connections wait in it until the application answers."""
-    kind = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(kind, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        listener.listen(1024)
-    except (OSError, OverflowError) as err:
-        listener.close()
-        msg = f"port {port} of host {host!r} cannot be listened at: {getattr(err, 'strerror', None) or err}"
-        raise InvalidArgument(msg) from err
-    return listener
-
-
-def address_of(listener: socket.socket) -> str:
-    """What a client of this machine or another writes."""
-    host, port = listener.getsockname()[:2]
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def run_app(app: Starlette, listener: socket.socket, *, seconds: float, started: Callable[[], None]) -> None:

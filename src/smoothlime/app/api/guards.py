@@ -9,7 +9,8 @@ from collections.abc import Collection
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ..errors import InvalidArgument
+from ...errors import InvalidArgument
+from ..live.doors import TooLarge, limited
 from .refusals import refusal
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -92,10 +93,6 @@ class TokenGuard:
         await self.app(scope, receive, send)
 
 
-class _TooLarge(Exception):
-    pass
-
-
 class SizeGuard:
     """Refuses bodies of more than so many bytes, whatever their header says.
 
@@ -117,15 +114,7 @@ class SizeGuard:
         if not said.isdecimal() or int(said[:20]) > self.size:
             await refusal(413, reason)(scope, receive, send)
             return
-        seen, has_begun = 0, False
-
-        async def counted() -> Message:
-            nonlocal seen
-            message = await receive()
-            seen += len(message.get("body", b""))
-            if seen > self.size:
-                raise _TooLarge
-            return message
+        has_begun = False
 
         async def noted(message: Message) -> None:
             nonlocal has_begun
@@ -133,7 +122,7 @@ class SizeGuard:
             await send(message)
 
         try:
-            await self.app(scope, counted, noted)
-        except _TooLarge:
+            await self.app(scope, limited(receive, self.size), noted)
+        except TooLarge:
             if not has_begun:
                 await refusal(413, reason)(scope, receive, send)

@@ -5,8 +5,8 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from smoothlime.app import Limits, create_app
-from smoothlime.app.guards import is_loopback
+from smoothlime.app.api import Limits, create_app
+from smoothlime.app.api.guards import is_loopback
 
 TOKEN = "0123456789abcdef"
 WITH_TOKEN = {"Authorization": f"Bearer {TOKEN}"}

@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ..errors import ModelError, RemoteError, SmoothlimeError
+from ...errors import ModelError, RemoteError, SmoothlimeError
 from .refusals import LOG, Refused, as_json
 from .requests import read_request
 from .served import Served, as_answer

@@ -19,7 +19,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from smoothlime.app import Limits, Served, create_app
+from smoothlime.app.api import Limits, Served, create_app
 
 from .conftest import TABLE, line
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from starlette.testclient import TestClient
 
-from smoothlime.app import Limits, Served, create_app
+from smoothlime.app.api import Limits, Served, create_app
 
 RNG = np.random.default_rng(0)
 TABLE = pd.DataFrame(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .._core.version import __version__
+from ..._core.version import __version__
 from .limits import Limits
 from .requests import settings
 

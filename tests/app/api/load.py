@@ -44,7 +44,7 @@ def start(folder, *more):
     """The process, and its address."""
     command = [sys.executable, "-m", "smoothlime", "serve", "--port", "0", "--path", str(folder), *more]
     command += ["--api", "line=served_models:line", "--api", f"trees={folder / 'trees.ubj'}", "--target", "trees=1"]
-    command += ["--background", f"trees={folder / 'background.csv'}", "--background", f"{folder / 'three.csv'}"]
+    command += ["--background", f"trees={folder / 'background.csv'},line={folder / 'three.csv'}"]
     pd.read_csv(folder / "background.csv")[NAMES].to_csv(folder / "three.csv", index=False)
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     for line in process.stderr:

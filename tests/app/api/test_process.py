@@ -58,17 +58,20 @@ def test_what_runs_is_finished_before_the_end(folder, told):
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--host", "0.0.0.0"], "others can reach --host '0.0.0.0'. A service that others reach needs a token"),
+        (["--host", "0.0.0.0"], "others can reach --host '0.0.0.0', so requests need a token: --token-env NAME"),
         (["--token-env", "NO_SUCH_TOKEN"], "--token-env names 'NO_SUCH_TOKEN', and there is no such environment"),
         (["--token-env", "SHORT_TOKEN"], "token must be 16 or more letters and digits"),
         (["--api", "line"], "--api must be NAME=MODEL, such as credit=model.ubj; got 'line'"),
         (["--api", "line=served_models:line"], "--api names 'line' twice"),
         (["--api", "a b=served_models:line"], "has the name 'a b'; a name is letters, digits"),
-        (["--background", "a.csv"], "--background says two things for all models"),
+        (["--background", "other=a.csv"], "there is no file 'other=a.csv'"),
+        (["some.ubj"], "give --api NAME=MODEL for a service, or MODEL and TABLE for a page, not both"),
+        (["--rows", "3"], "--rows is for a page; a service takes its rows from requests"),
+        (["--scale", "ags=log"], "--scale names 'ags', which is not a column"),
         (["--max-rows", "0"], "--max-rows must be a whole number >= 1; got 0"),
         (["--timeout", "0"], "--timeout must be more than 0; got 0"),
         (["--sigma", "-1"], "sigma must be"),
-        (["--host", "256.1.1.1", "--token-env", "LONG_TOKEN"], "of host '256.1.1.1' cannot be listened at"),
+        (["--host", "256.1.1.1", "--token-env", "LONG_TOKEN"], "of 256.1.1.1 cannot be used"),
     ],
 )
 def test_services_that_cannot_start_say_why(folder, monkeypatch, more, said):
@@ -83,3 +86,18 @@ def test_services_that_cannot_start_say_why(folder, monkeypatch, more, said):
     assert said in done.output
     assert "Traceback" not in done.output
     assert "secret" not in done.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "give MODEL and TABLE for a page, or --api NAME=MODEL and --background FILE for a service"),
+        (["m.ubj", "t.csv", "--timeout", "3"], "--timeout is for a service: give --api NAME=MODEL with it"),
+        (["m.ubj", "t.csv", "--token-env", "A"], "--token-env is for a service"),
+        (["--api", "a=m.ubj"], "--background has no file for 'a'"),
+    ],
+)
+def test_pages_and_services_are_told_apart(arguments, said):
+    done = CliRunner().invoke(main, ["serve", *arguments])
+    assert done.exit_code == 2, done.output
+    assert said in done.output

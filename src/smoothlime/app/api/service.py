@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import InvalidArgument, WrongType
+from ...errors import InvalidArgument, WrongType
 from .counters import Counters
 from .limits import Limits
 from .openapi import describe
