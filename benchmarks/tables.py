@@ -454,3 +454,24 @@ def _weakness(record: Record) -> str:
     if record["n_samples"]:
         return f"95% intervals hold {record['held']:.0%}"
     return f"{record['missed']} of {record['converged']} converged rows miss, of {record['runs']}"
+
+
+def tables(records: Iterable[Record]) -> str:
+    """Rows per second and peak memory of each way through a long table."""
+    lines = []
+    for each in records:
+        minutes = 1e6 / each["rate"] / 60
+        lines.append(
+            (
+                each["case"],
+                each["who"],
+                f"{each['rows']:,}",
+                f"{each['seconds']:,.0f}",
+                short(each["rate"]),
+                short(each["rows"] / each["cpu_seconds"]),
+                f"{each['peak']:,.0f}",
+                f"{minutes:,.1f}",
+            )
+        )
+    heads = ("model", "way", "rows", "seconds", "rows/s", "rows per CPU second", "peak MiB", "a million rows, minutes")
+    return markdown(heads, lines)
