@@ -115,7 +115,7 @@ docs: install $(MATHJAX) ## build the documentation; a warning is an error
 	$(BIN)/sphinx-build -E -W --keep-going -b html docs docs/_build/html # -E: no page is taken from an earlier build
 
 BENCH := error latency memory overhead scaling stability startup time trees
-LONG  := alternatives certificates controls coverage designs gaps nets intervals radius scales stopping
+LONG  := alternatives certificates controls coverage designs gaps nets intervals radius scales stopping tables
 
 bench: install ## run the benchmarks on one thread: a quarter of an hour
 	@set -euo pipefail; $(call run-benchmarks,$(BENCH))

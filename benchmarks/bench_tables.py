@@ -3,9 +3,9 @@
 Two million rows of 20 features through the trees of XGBoost (100 of depth 6, exact), and 200,000 rows of 15 features
 through a network in float32 (two hidden layers of 32, 256 draws around each row). Beside them: `explain` on 50,000 of
 these rows in memory; the table with two worker processes; and loops that one would write around TreeSHAP and captum, on
-as many rows as take a while. Each in a fresh process, one thread. Peak memory is that of the process that was started, with its
-libraries; of two workers, the largest of all three. Reading the table for its scales, starting workers and writing are
-part of the time, making the table and the model are not.
+as many rows as take a while. Each in a fresh process, one thread. Peak memory is that of the process that was started,
+with its libraries; of two workers, the largest of all three. Reading the table for its scales, starting workers and
+writing are part of the time, making the table and the model are not.
 
     python benchmarks/bench_tables.py [--quick] [--rows ROWS_OF_TREES ROWS_OF_THE_NETWORK]
 """

@@ -22,7 +22,14 @@ import bench_scales as scales
 import goals
 import tables
 
-PAGES = ("README.md", "docs/benchmarks.md", "docs/theory/errors.md", "docs/trees.md", "docs/what-is-near.md")
+PAGES = (
+    "README.md",
+    "docs/benchmarks.md",
+    "docs/theory/errors.md",
+    "docs/trees.md",
+    "docs/what-is-near.md",
+    "docs/big-tables.md",
+)
 TABLES: dict[str, tuple[str, Callable[..., str]]] = {
     "beside-others": ("error stability", tables.beside_others),
     "error-all": ("error", tables.error_long),
@@ -47,6 +54,7 @@ TABLES: dict[str, tuple[str, Callable[..., str]]] = {
     "gaps-smooth": ("gaps", gaps.smooth_table),
     "radius": ("radius", tables.radius),
     "table": ("table", tables.whole_table),
+    "tables": ("tables", tables.tables),
     "scales": ("scales", scales.table),
     "coverage-short": ("coverage", coverage.shortfalls_table),
 }

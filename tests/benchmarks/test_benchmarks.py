@@ -32,7 +32,8 @@ def copy(tmp_path):
     shutil.copytree(FOLDER, tmp_path / "benchmarks", ignore=shutil.ignore_patterns("__pycache__", "*_quick.jsonl"))
     for folder in ("docs/figures", "docs/theory"):
         (tmp_path / folder).mkdir(parents=True)
-    for page in ("README.md", "docs/benchmarks.md", "docs/theory/errors.md", "docs/trees.md", "docs/what-is-near.md"):
+    pages = ("README.md", "docs/benchmarks.md", "docs/theory/errors.md", "docs/trees.md", "docs/what-is-near.md")
+    for page in (*pages, "docs/big-tables.md"):
         shutil.copyfile(ROOT / page, tmp_path / page)
     return tmp_path
 

@@ -36,7 +36,8 @@ class ModelReference:
         if isinstance(model, ModelReference):
             return model
         if isinstance(model, str | os.PathLike):
-            return cls(_File(os.fspath(model)), os.path.basename(model), os.fspath(model))
+            path = os.fspath(model)
+            return cls(Once(_read_file, path), os.path.basename(path), path)
         return cls(_Held(model), type(model).__name__)
 
     def identity(self, fixed: Callable[[], Array]) -> dict[str, str]:
@@ -60,13 +61,28 @@ class _Held:
         return self.model
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _File:
-    path: str
+class Once:
+    """A model that each process reads when it is first asked for, and only then."""
+
+    def __init__(self, read: Callable[..., Any], *given: Any) -> None:
+        self._read, self._given = read, given
+        self._model: Any = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What another process gets: how to read it, not what was read."""
+        return Once, (self._read, *self._given)
 
     def __call__(self) -> Any:
-        model, _ = read_model(self.path)
-        return as_model(model) if isinstance(model, str) else model  # the path of an ONNX file
+        """The model; in place of the path of an ONNX file, its session."""
+        if self._model is None:
+            found = self._read(*self._given)
+            self._model = as_model(found) if isinstance(found, str) else found
+        return self._model
+
+
+def _read_file(path: str) -> Any:
+    model, _ = read_model(path)
+    return model
 
 
 def digest_of(numbers: Array) -> str:

@@ -19,7 +19,7 @@ from ..result.explanation import Explanation
 from .blocks import cut
 from .engines import find_engine
 from .journal import Entry, Journal, read_journal
-from .layout import ERRORS, JOURNAL, MANIFEST
+from .layout import ERRORS, JOURNAL
 from .load import load_folder
 from .manifest import Manifest, Totals, read_manifest
 from .parts import clear, clear_passing, record, sync_folder
@@ -77,9 +77,8 @@ def run_job(request: Request, run: Run, folder: Path) -> Written:
         planned = plan_job(request, old, folder)
     manifest = planned.manifest
     if old is None:
-        (folder / MANIFEST).unlink(missing_ok=True)  # first: without it nothing there counts
+        (folder / JOURNAL).unlink(missing_ok=True)  # first: without it no part counts, whoever wrote the manifest
         clear(folder)
-        (folder / JOURNAL).unlink(missing_ok=True)
         manifest.write(folder)
     clear_passing(folder)
     if manifest.ignored:

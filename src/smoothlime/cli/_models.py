@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..batch.reference import ModelReference
+from ..batch.reference import ModelReference, Once
 from ..errors import InvalidArgument
-from ..models import as_model
 from ._messages import say
 
 WANTED = "MODEL must be a model file, or module:attribute, such as mypackage.models:classifier"
@@ -36,7 +35,7 @@ class ModelOptions:
     def reference(self, spec: str) -> ModelReference:
         """The same for a job of several processes, each of which reads the model by itself."""
         is_file = _is_there(spec) and not spec.endswith(".py")
-        return ModelReference(_Spec(self, spec), Path(spec).name, spec if is_file else None)
+        return ModelReference(Once(ModelOptions.load, self, spec), Path(spec).name, spec if is_file else None)
 
     def _read(self, spec: str) -> Any:
         from ..models.files import read_model
@@ -50,24 +49,6 @@ class ModelOptions:
         if is_trusted:
             say(f"{spec} is trusted, and its code has run: SHA-256 {digest}")
         return model
-
-
-class _Spec:
-    """A model as it was typed, read once in each process that asks for it."""
-
-    def __init__(self, options: ModelOptions, spec: str) -> None:
-        self._options, self._spec = options, spec
-        self._model: Any = None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """What another process gets: what was typed, not what was read."""
-        return _Spec, (self._options, self._spec)
-
-    def __call__(self) -> Any:
-        if self._model is None:
-            model = self._options.load(self._spec)
-            self._model = as_model(model) if isinstance(model, str) else model  # the path of an ONNX file
-        return self._model
 
 
 def _is_there(spec: str) -> bool:

@@ -7,37 +7,22 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .._core.optional import require
+from ..batch.cells import MISSING, MISSING_NUMBER
+from ..batch.frames import as_frame, frame_library
+from ..batch.source import OTHERS, PARQUET
 from ..errors import InvalidArgument
 from ..models.problem import as_written
 from ..space.tables import as_table
 from ._messages import say
 
-MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"})
-"""Cells of a CSV file that are missing values."""
-
-MISSING_NUMBER = frozenset(cell.lower() for cell in MISSING)
-"""The same in a column of numbers, in any case; in a column of text `none` may be a word."""
-
 NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity)", re.IGNORECASE | re.ASCII)
 WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
-
-PARQUET = b"PAR1"
-OTHERS = {
-    b"\x1f\x8b": "compressed with gzip",
-    b"PK\x03\x04": "a zip archive or an Excel sheet",
-    b"ARROW1": "a Feather file",
-    b"\x93NUMPY": "an array of NumPy",
-    b"\xff\xfe": "text in UTF-16",
-    b"\xfe\xff": "text in UTF-16",
-}
-"""First bytes of files that cannot be read here."""
 
 LONGEST_CELL = 2**31 - 1
 
@@ -216,9 +201,9 @@ def _frame(columns: Any) -> Any:
     """Columns by name, or an Arrow table, as the data frame or array that the model gets."""
     import narwhals as nw
 
-    library = _library()
+    library = frame_library()
     if not isinstance(columns, dict):
-        return nw.from_arrow(columns, backend=library or "pyarrow").to_native()
+        return as_frame(columns)
     if library is not None:
         return nw.from_dict(columns, backend=library).to_native()
     text = next((name for name, cells in columns.items() if not isinstance(cells, np.ndarray)), None)
@@ -226,11 +211,6 @@ def _frame(columns: Any) -> Any:
         msg = f"column {text!r} holds text; install pandas or polars to keep it, or choose others with --columns"
         raise InvalidArgument(msg)
     return np.column_stack(list(columns.values()))
-
-
-def _library() -> Any:
-    """The data frame library that models get tables in."""
-    return next((each for each in ("pandas", "polars", "pyarrow") if find_spec(each)), None)
 
 
 def _check_kinds(rows: Any, scales: Any, path: str, background: str) -> None:
