@@ -471,7 +471,18 @@ def tables(records: Iterable[Record]) -> str:
                 short(each["rows"] / each["cpu_seconds"]),
                 f"{each['peak']:,.0f}",
                 f"{minutes:,.1f}",
+                f"{each['load_before']:.0f}",
             )
         )
-    heads = ("model", "way", "rows", "seconds", "rows/s", "rows per CPU second", "peak MiB", "a million rows, minutes")
+    heads = (
+        "model",
+        "way",
+        "rows",
+        "seconds",
+        "rows/s",
+        "rows per CPU second",
+        "peak MiB",
+        "a million rows, minutes",
+        "load",
+    )
     return markdown(heads, lines)
