@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
+    from .result.effects import Effects
+
 METHODS = ("auto", "exact", "gradients", "predictions")
 
 
@@ -106,6 +108,26 @@ class Contributions:
         """Lower and upper ends (r, d), feature by feature."""
         reach = self.half_width(confidence)
         return self.values - reach, self.values + reach
+
+    def effects(self, weights: Any = None, by: Any = None, rows: Literal["these", "sample"] = "these") -> Effects:
+        """Means over all rows: what features add on average, mean |contribution|, the share of positive ones, errors.
+
+        The arguments are those of `Explanation.effects`. Features that add nothing to any row, as they are held alike,
+        are NaN.
+        """
+        from .result.effects import Averaged, effects, numbers_of
+
+        d = len(self.feature_names)
+        adds = np.isin(np.arange(d), self.neighbourhood.factor(d, self.feature_names).free)
+        adds |= np.isin(np.array(self.feature_names, dtype=object), self.held_apart)
+        alone = self.groups is None
+        freedom = np.full(len(self), np.inf) if self.groups is None else self.groups.degrees_of_freedom
+        averaged = Averaged(
+            "contribution", np.where(adds, self.values, np.nan), self.standard_error, freedom, alone, self.groups,
+            np.arange(d), self.n_samples, np.zeros(self.values.shape, dtype=np.bool_), np.ones(d), self.feature_names,
+            self.output_name, (), lambda name: numbers_of(self.x, self.feature_names, name),
+        )  # fmt: skip
+        return effects(averaged, weights, by, rows)
 
     def to_frame(self, *, library: str | None = None, confidence: float = 0.95) -> Any:
         """Data frame with a line per row and feature, in the library that the rows came in unless `library` says."""

@@ -111,7 +111,7 @@ def of_contributions(c: Contributions, row: int = 0, *, confidence: float = 0.95
 
 
 def of_effects(found: Effects, *, confidence: float = 0.95, most: int = 12) -> Chart:
-    """Mean slopes over rows, standardised."""
+    """Means over rows; of slopes standardised."""
     chosen = found.order()[:most]
     lower, upper = (end * found.std for end in found.interval(confidence))
     bars = [
@@ -124,8 +124,9 @@ def of_effects(found: Effects, *, confidence: float = 0.95, most: int = 12) -> C
         for j, name in zip(chosen, told_apart(found.feature_names, chosen, LONGEST), strict=True)
     ]
     rows = count(int(found.count.max(initial=0)), "row")
-    title = f"Mean slopes of {shortened(shown(found.output_name), LONGEST_OUTPUT)} over {rows}"
-    return Chart(title, tuple(bars), f"mean {UNIT}")
+    many = f"{found.what}{'es' if found.what.endswith('ch') else 's'}"
+    title = f"Mean {many} of {shortened(shown(found.output_name), LONGEST_OUTPUT)} over {rows}"
+    return Chart(title, tuple(bars), f"mean {UNIT}" if found.what == "slope" else f"mean {found.what}")
 
 
 def of_comparison(found: Comparison, row: int = 0, *, confidence: float = 0.95, most: int = 12) -> Chart:

@@ -58,9 +58,14 @@ def effects(found: Effects, *, ax: Axes | None = None, confidence: float = 0.95,
     if len(parts) > 1 or found.groups:
         legend(ax, is_new=is_new)
     rows = count(int(found.count.max(initial=0)), "row")
-    title = f"{shortened(shown(found.output_name), LONGEST)}: mean slopes over {rows}"
+    title = f"{shortened(shown(found.output_name), LONGEST)}: mean {several(found.what)} over {rows}"
     caption(ax, title, _below(found, chosen, confidence, is_sure=is_sure), is_new=is_new)
     return ax
+
+
+def several(what: str) -> str:
+    """More than one of what is averaged."""
+    return f"{what}{'es' if what.endswith('ch') else 's'}"
 
 
 def _group(label: object, each: Effects) -> str:
@@ -72,9 +77,10 @@ def _below(found: Effects, chosen: list[int], confidence: float, *, is_sure: boo
     of = "for errors of drawing" if found.rows == "these" else "for the population"
     is_drawn = found.rows == "sample" and bool((found.drawing_error[chosen] > 0).any())
     of += "; thick: error of drawing alone" * is_drawn
-    notes = ["mean slope per neighbourhood standard deviation", f"{interval} {of}"]
+    per = " per neighbourhood standard deviation" if found.what == "slope" else ", in units of the output"
+    notes = [f"mean {found.what}{per}", f"{interval} {of}"]
     if not found.groups:
-        notes.append("diamonds: mean |slope|" + ("" if is_sure else "; grey: sign uncertain"))
+        notes.append(f"diamonds: mean |{found.what}|" + ("" if is_sure else "; grey: sign uncertain"))
     if left_out := len(found.order()) - len(chosen):
         notes.append(f"{count(left_out, 'smaller feature')} not shown")
     if len(found.groups) > MOST_GROUPS:

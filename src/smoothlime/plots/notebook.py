@@ -91,12 +91,13 @@ def effects(found: Effects) -> str:
             rows.append(((name, number_told, f"{each.absolute[j]:.4g}", f"{each.positive[j]:.0%}"), is_certain))
             is_sure &= is_certain
         rest = len(each.order()) - len(chosen)
-        block = chart_svg(chart) + _table(("feature", "mean slope", "mean |slope|", "positive"), rows)
+        block = chart_svg(chart) + _table(("feature", f"mean {found.what}", f"mean |{found.what}|", "positive"), rows)
         block += _note(f"... and {count(rest, 'smaller one')}") if rest else ""
         title = escape(chart.title + ("" if label is None else f", {shown(str(label))}"))
         parts.append(f"<p>{title}</p>{block}" if label is None else _folded(title, block))
     of = "of drawing" if found.rows == "these" else "of drawing and of sampling the rows"
-    per = f"per unit of each feature in the table; ± is a {percent(CONFIDENCE)} interval for errors {of}"
+    unit = "per unit of each feature in the table" if found.what == "slope" else "in units of the output"
+    per = f"{unit}; ± is a {percent(CONFIDENCE)} interval for errors {of}"
     return _page(parts, per, is_sure=is_sure)
 
 

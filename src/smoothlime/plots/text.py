@@ -68,7 +68,7 @@ def effects_as_text(found: Effects) -> str:
     for label, each in (found.groups or {None: found}).items():
         chosen = each.order()[:MOST_FEATURES]
         _, upper = each.interval(CONFIDENCE)
-        lines = [("feature", "mean slope", "mean |slope|", "positive")]
+        lines = [("feature", f"mean {found.what}", f"mean |{found.what}|", "positive")]
         for j, name in zip(chosen, told_apart(each.feature_names, chosen), strict=True):
             half = float(upper[j] - each.values[j])
             lines.append(
@@ -82,7 +82,8 @@ def effects_as_text(found: Effects) -> str:
         parts.append("\n".join([head, *body, *([f"  ... and {count(rest, 'smaller one')}"] if rest else [])]))
     of = "of drawing" if found.rows == "these" else "of drawing and of sampling the rows"
     units = [*(["unit of each feature"] if "linear" in (found.scales or ("linear",)) else []), units_of(found.scales)]
-    parts.append(f"per {' or '.join(filter(None, units))}; ± is a {percent(CONFIDENCE)} interval for errors {of}")
+    per = f"per {' or '.join(filter(None, units))}" if found.what == "slope" else "in units of the output"
+    parts.append(f"{per}; ± is a {percent(CONFIDENCE)} interval for errors {of}")
     return "\n\n".join(parts)
 
 

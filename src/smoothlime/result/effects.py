@@ -1,4 +1,4 @@
-"""Effects: slopes averaged over rows, with the errors of drawing and, where rows are a sample, of sampling them.
+"""Effects: slopes, contributions or switches averaged over rows, with the errors of drawing and of sampling the rows.
 
 Rows share their draws by default, so that errors of different rows go together. A group of draws says something of
 each row, hence also of their mean: the jackknife over groups sees all of it.
@@ -7,14 +7,14 @@ each row, hence also of their mean: the jackknife over groups sees all of it.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import pi, sqrt
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from .._core.types import Array, Flags
+from .._core.types import Array, Flags, Indices
 from .._core.validate import as_float_array, check_choice, check_fraction, is_iterable
 from ..errors import InvalidArgument
 from ..uncertainty.jackknife import standard_error, t_quantile
@@ -23,17 +23,56 @@ from .gaps import patterns
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from .explanation import Explanation
+    from ..uncertainty.groups import Groups
 
 MOST_GROUPS = 100
 """Groups of rows; more are numbers that nobody meant as groups."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Averaged:
+    """What is averaged over r rows: d numbers each, NaN where a row has none."""
+
+    what: str
+    """What one of them is called"""
+    values: Array
+    standard_error: Array
+    degrees_of_freedom: Array
+    """(r,)"""
+    is_exact: bool
+    groups: Groups | None
+    """What groups of draws say of the numbers at `free`; None where nobody knows"""
+    free: Indices
+    n_samples: Indices
+    """(r,)"""
+    missing: Flags
+    """(r, d) what a row has no number for, so that its draws are others"""
+    std: Array
+    """(d,) to compare numbers by"""
+    names: tuple[str, ...]
+    output_name: str
+    scales: tuple[str, ...]
+    values_of: Callable[[str], Sequence[Any]]
+    """What a column holds, row by row"""
+
+    @classmethod
+    def of_slopes(cls, e: Any) -> Averaged:
+        """Slopes of an explanation, per unit of each feature."""
+        return cls(
+            "slope", e.values, e.standard_error, e.degrees_of_freedom, e.is_exact, e.groups, e.factor.free, e.n_samples,
+            e.missing, e.std, e.feature_names, e.output_name, e.neighbourhood.scales, lambda name: _values_of(e, name),
+        )  # fmt: skip
+
+    def __len__(self) -> int:
+        """Count of rows."""
+        return len(self.values)
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Grouping:
-    """Which rows of an explanation are in which group, with their weights."""
+    """Which rows are in which group, with their weights."""
 
-    explanation: Explanation
+    averaged: Averaged
     weight: Array
     """(r,)"""
     labels: tuple[Any, ...]
@@ -48,7 +87,7 @@ class Grouping:
 
         Rows of two groups are two samples, so what sampling them adds is added up.
         """
-        e = self.explanation
+        e = self.averaged
         share = _shares(e, self.members(one))[0] - _shares(e, self.members(other))[0]
         drawing, freedom = _drawing_error(e, share)
         values = first.values - second.values
@@ -73,8 +112,9 @@ class Grouping:
 class Effects:
     """What features do over many rows: means of slopes, (d,) each; NaN for features without a slope.
 
-    Comes from `Explanation.effects`. `rows="these"`: the mean over just these rows, whose error is that of drawing.
-    `rows="sample"`: the mean over the population that the rows were sampled from, whose error has both parts.
+    Comes from `effects` of an explanation, of contributions or switches; where `what` is no slope, read that for slope
+    below, and numbers are in units of the output. `rows="these"`: the mean over just these rows, whose error is that of
+    drawing. `rows="sample"`: the mean over the population that the rows were sampled from, whose error has both parts.
     """
 
     values: Array
@@ -98,6 +138,8 @@ class Effects:
     feature_names: tuple[str, ...]
     output_name: str
     rows: Literal["these", "sample"]
+    what: str = "slope"
+    """What was averaged: a "slope", a "contribution", or the effect of a "switch" """
     scales: tuple[str, ...] = ()
     """What slopes are per, for each feature: "linear" for its unit, "log", "ranks"; () where all are linear"""
     groups: Mapping[Any, Effects] = field(default_factory=dict)
@@ -164,8 +206,8 @@ class Effects:
         return f"<Effects on {self.output_name!r}: {len(self.feature_names)} features over {rows}{grouped}>"
 
 
-def effects(e: Explanation, weights: Any = None, by: Any = None, rows: Literal["these", "sample"] = "these") -> Effects:
-    """Means of slopes over rows, and over groups of rows."""
+def effects(e: Averaged, weights: Any = None, by: Any = None, rows: Literal["these", "sample"] = "these") -> Effects:
+    """Means over rows, and over groups of rows."""
     check_choice(rows, "rows", ("these", "sample"))
     weight = _weights(weights, len(e))
     labels = None if by is None else _labels(e, by)
@@ -183,7 +225,7 @@ def effects(e: Explanation, weights: Any = None, by: Any = None, rows: Literal["
     return dataclasses.replace(whole, groups=groups, grouping=grouping)
 
 
-def _mean(e: Explanation, weight: Array, rows: Literal["these", "sample"]) -> Effects:
+def _mean(e: Averaged, weight: Array, rows: Literal["these", "sample"]) -> Effects:
     """Means with weights (r,); a feature counts the rows in which it has a slope."""
     share, has_slope = _shares(e, weight)
     slopes, error = np.nan_to_num(e.values), np.nan_to_num(e.standard_error)
@@ -208,14 +250,15 @@ def _mean(e: Explanation, weight: Array, rows: Literal["these", "sample"]) -> Ef
         degrees_of_freedom=freedom,
         count=count,
         std=e.std,
-        feature_names=e.feature_names,
+        feature_names=e.names,
         output_name=e.output_name,
         rows=rows,
-        scales=e.neighbourhood.scales,
+        what=e.what,
+        scales=e.scales,
     )
 
 
-def _shares(e: Explanation, weight: Array) -> tuple[Array, Flags]:
+def _shares(e: Averaged, weight: Array) -> tuple[Array, Flags]:
     """Weights (r, d) that add up to 1 over the rows in which a feature has a slope, and which rows these are."""
     has_slope = np.isfinite(e.values) & (weight > 0)[:, None]
     share = weight[:, None] * has_slope
@@ -223,7 +266,7 @@ def _shares(e: Explanation, weight: Array) -> tuple[Array, Flags]:
     return np.divide(share, total, out=np.zeros_like(share), where=total > 0), has_slope
 
 
-def _drawing_error(e: Explanation, share: Array) -> tuple[Array, Array]:
+def _drawing_error(e: Averaged, share: Array) -> tuple[Array, Array]:
     """Standard errors (d,) of sums of slopes with weights (r, d), for the draws that were made; degrees of freedom.
 
     Rows that stopped at another number of draws, or miss other features, hold other points, which may or may not go
@@ -240,7 +283,7 @@ def _drawing_error(e: Explanation, share: Array) -> tuple[Array, Array]:
         return np.einsum("rd,rd->d", np.abs(share), error), least
     if groups.row_keys is not None and len(np.unique(groups.row_keys)) == len(groups.row_keys):
         return np.sqrt(np.einsum("rd,rd->d", share**2, error**2)), least  # each row has draws of its own
-    free = e.factor.free
+    free = e.free
     total = np.zeros(d)
     for there in _drawn_alike(e):
         weighed = share[:, free] * there[:, None]
@@ -251,7 +294,7 @@ def _drawing_error(e: Explanation, share: Array) -> tuple[Array, Array]:
     return total, least
 
 
-def _drawn_alike(e: Explanation) -> list[Flags]:
+def _drawn_alike(e: Averaged) -> list[Flags]:
     """Rows (r,) each time that share their points: as many draws, of the same features."""
     return [
         (e.n_samples == n) & np.isin(np.arange(len(e)), rows)
@@ -293,11 +336,11 @@ def _weights(weights: Any, r: int) -> Array:
     return given / given.max()
 
 
-def _labels(e: Explanation, by: Any) -> tuple[Any, ...]:
+def _labels(e: Averaged, by: Any) -> tuple[Any, ...]:
     """A label for each row: given as such, or the values of a feature."""
     labels: Sequence[Any]
     if isinstance(by, str):
-        labels = _values_of(e, by)
+        labels = e.values_of(by)
     elif is_iterable(by):
         labels = by.tolist() if hasattr(by, "tolist") else list(by)
     else:
@@ -315,14 +358,19 @@ def _labels(e: Explanation, by: Any) -> tuple[Any, ...]:
     return tuple(labels)
 
 
-def _values_of(e: Explanation, name: str) -> list[Any]:
+def _values_of(e: Any, name: str) -> list[Any]:
     levels = _levels_of(e, name)
     if levels is not None:
         return levels
-    if name not in e.feature_names:
-        msg = f"by names {name!r}, which is not a feature; the features are {', '.join(e.feature_names)}"
+    return numbers_of(e.x, e.feature_names, name)
+
+
+def numbers_of(x: Array, names: tuple[str, ...], name: str) -> list[Any]:
+    """What a feature of rows x (r, d) is, whole numbers as such."""
+    if name not in names:
+        msg = f"by names {name!r}, which is not a feature; the features are {', '.join(names)}"
         raise InvalidArgument(msg, argument="by")
-    column = e.x[:, e.feature_names.index(name)]
+    column = x[:, names.index(name)]
     if np.isnan(column).any():
         msg = (
             f"by names {name!r}, whose values are no numbers, or missing, in {int(np.isnan(column).sum())} rows."
@@ -332,7 +380,7 @@ def _values_of(e: Explanation, name: str) -> list[Any]:
     return [int(each) if each == int(each) else each for each in column.tolist()]
 
 
-def _levels_of(e: Explanation, name: str) -> list[Any] | None:
+def _levels_of(e: Any, name: str) -> list[Any] | None:
     """The level of each row, where the explanation has switches of that category: `x` holds numbers only."""
     if e.switches is None:
         return None

@@ -319,9 +319,9 @@ class Explanation:
         >>> e.effects().values.round(6), e.effects(by="x1").groups[4].values.round(6)
         (array([3., 1.]), array([4., 1.]))
         """
-        from .effects import effects
+        from .effects import Averaged, effects
 
-        return effects(self, weights, by, rows)
+        return effects(Averaged.of_slopes(self), weights, by, rows)
 
     # ---- rows
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from .._core.types import Array, Flags, Indices
 from .._core.validate import check_fraction
+from ..errors import InvalidArgument
 from ..uncertainty.jackknife import t_quantile, widening
+
+if TYPE_CHECKING:
+    from .effects import Effects
 
 GROUPS = 32
 """Groups of draws behind a standard error, where draws are enough for so many pairs."""
@@ -106,6 +110,32 @@ class Switches:
         """Lower and upper ends (r, s) of intervals that each hold their effect with the given confidence."""
         reach = self.half_width(confidence)
         return self.effect - reach, self.effect + reach
+
+    def effects(self, weights: Any = None, by: Any = None, rows: Literal["these", "sample"] = "these") -> Effects:
+        """Means over all rows that have another level: mean effect of each switch, mean |effect|, errors.
+
+        The arguments are those of `Explanation.effects`, but `by` is a label for each row, or the name of a category.
+        Nothing is kept of groups of draws, so that errors of rows are added up as if they went together.
+        """
+        from .effects import Averaged, effects
+
+        r, s = self.effect.shape
+        names = tuple(f"{name} → {level}" for name, level in zip(self.features, self.levels, strict=True))
+        averaged = Averaged(
+            "switch", np.where(self.is_own, np.nan, self.effect), self.standard_error,
+            np.asarray(self.degrees_of_freedom.min(axis=1, initial=np.inf)), self.is_exact, None, np.arange(s),
+            self.n_samples.max(axis=1, initial=0), np.zeros((r, s), dtype=np.bool_), np.ones(s), names, "the output",
+            (), self._levels_of,
+        )  # fmt: skip
+        return effects(averaged, weights, by, rows)
+
+    def _levels_of(self, name: str) -> list[str]:
+        """The level of each row in a category."""
+        known = [column.feature for column in self.columns]
+        if name not in known:
+            msg = f"by names {name!r}, which is no category of these switches; they are {', '.join(known)}"
+            raise InvalidArgument(msg, argument="by")
+        return [self.own_level(row, known.index(name)) for row in range(len(self))]
 
     def __len__(self) -> int:
         """Count of rows."""
