@@ -75,7 +75,7 @@ OPTIONS = (
                  help="Environment variable that holds the token of requests; needed where others reach --host."),
     click.Option(["--allow-host"], multiple=True, metavar="NAME", help="Name that requests may give to this address."),
     click.Option(["--max-rows", "rows"], type=int, help="Instances of one request; 1000 by default."),
-    click.Option(["--max-bytes", "size"], type=int, help="Size of one request; 4 MiB by default."),
+    click.Option(["--max-bytes", "size"], type=int, help="Size of one request; 1 MiB by default."),
     click.Option(["--max-samples"], type=int, help="Draws of one instance; 20000 by default."),
     click.Option(["--timeout", "seconds"], type=float, help="Seconds of one request; 30 by default."),
     click.Option(["--waiting"], type=int, help="Requests that may wait; more are told to come again. 128 by default."),

@@ -22,7 +22,7 @@ def test_five_hundred_requests_are_answered_rightly_or_refused_with_a_reason(mon
     assert "smoothlime_failed_total 0\n" in done["metrics"]
     assert "smoothlime_rows_total 450\n" in done["metrics"]
     early, late = done["memory"]
-    assert late < early + 30, done["memory"]  # MB; two bodies of 4 MB may lie about
+    assert late < early + 30, done["memory"]  # MB
     assert done["code"] == 0
     assert done["said"] == "smoothlime: stopped\n"
 
@@ -30,7 +30,7 @@ def test_five_hundred_requests_are_answered_rightly_or_refused_with_a_reason(mon
 @pytest.fixture
 def folder(tmp_path):
     load.make_folder(tmp_path)
-    slow = "import time\n\ndef line(a):\n    time.sleep(1)\n    return a @ [2.0, -1.0, 0.5]\n"
+    slow = "import time\n\ndef line(a):\n    time.sleep(0.3)\n    return a @ [2.0, -1.0, 0.5]\n"
     (tmp_path / "served_models.py").write_text(slow)
     return tmp_path
 
@@ -46,7 +46,7 @@ def test_what_runs_is_finished_before_the_end(folder, told):
 
     thread = threading.Thread(target=ask)
     thread.start()
-    time.sleep(0.5)  # the model takes a second for each call, of which there are several
+    time.sleep(0.5)  # the model is slow, and called several times
     process.send_signal(told)
     thread.join(60)
     assert answers[0].status_code == 200

@@ -15,7 +15,7 @@ class Limits:
 
     rows: int = 1_000
     """Instances of one request"""
-    size: int = 4 * 2**20
+    size: int = 2**20
     """Bytes of one request's body"""
     seconds: float = 30.0
     """Time of one request, waiting included"""

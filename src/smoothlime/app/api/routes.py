@@ -57,7 +57,6 @@ async def explain(request: Request) -> Response:
     if kind != "application/json":
         msg = f"Content-Type must be application/json; got {kind or 'none'}"
         raise Refused(415, msg)
-    body = await body_of(request)
 
     def job(clock: Clock) -> dict[str, Any]:
         instances, chosen = read_request(body, service.limits)
@@ -68,7 +67,9 @@ async def explain(request: Request) -> Response:
         return as_answer(e)
 
     try:
-        return as_json(await service.work.do(job))
+        with service.work.place():
+            body = await body_of(request)
+            return as_json(await service.work.do(job))
     except SmoothlimeError as err:
         if not _is_for_all(err):
             LOG.warning("the model failed: %s", err)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -45,13 +46,22 @@ class Work:
         self.is_closing = False
         self._pool = ThreadPoolExecutor(self.limits.workers, thread_name_prefix="smoothlime")
 
-    async def do(self, job: Callable[[Clock], Answer]) -> Answer:
-        """What a job returns, or a refusal where there is no room, or no time."""
+    @contextlib.contextmanager
+    def place(self) -> Iterator[None]:
+        """A place for a request, from before its body is read: so bodies that wait are no more than places."""
         if self.is_closing:
             raise Refused(503, "the service is shutting down", AGAIN)
         if self.inside >= self.limits.waiting:
             msg = f"{self.inside} requests are being worked on or wait; come again"
             raise Refused(429, msg, AGAIN)
+        self.inside += 1
+        try:
+            yield
+        finally:
+            self.inside -= 1
+
+    async def do(self, job: Callable[[Clock], Answer]) -> Answer:
+        """What a job returns, or a refusal where its time is over; it holds a place until it has stopped."""
         clock = Clock(self.limits.seconds)
 
         def timed() -> Answer:
@@ -59,18 +69,22 @@ class Work:
             return job(clock)
 
         future = asyncio.get_running_loop().run_in_executor(self._pool, timed)
-        self.inside += 1
-        future.add_done_callback(self._leave)
-        late = f"this took longer than the limit of {self.limits.seconds:g} s; send fewer instances, or a larger rtol"
         try:
             return await asyncio.wait_for(asyncio.shield(future), self.limits.seconds)
         except (TimeoutError, OutOfTime) as err:
+            late = (
+                f"this took longer than the limit of {self.limits.seconds:g} s; send fewer instances, or a larger rtol"
+            )
             raise Refused(504, late) from err
+        finally:
+            if not future.done():
+                self.inside += 1
+                future.add_done_callback(self._leave)
 
     def _leave(self, future: asyncio.Future[Answer]) -> None:
         self.inside -= 1
         if not future.cancelled():
-            future.exception()  # that it was raised is known where it was waited for, or nobody waits
+            future.exception()  # nobody waits for it any more
 
     def close(self) -> None:
         """Finish what runs, and take no more."""
