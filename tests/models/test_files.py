@@ -437,3 +437,24 @@ def test_no_damage_is_more_than_an_error(written, tmp_path):
     for name, seen in json.loads(done.stdout.splitlines()[-1]).items():
         assert set(seen) <= {"refused", "read"}, (name, seen)
         assert seen["refused"] >= sum(seen.values()) / 4  # what is cut off, at least
+
+
+def test_ways_through_a_tree_without_an_end_are_seen(written, tmp_path):
+    _, path, _ = written["xgboost booster json"]
+    told = json.loads(path.read_bytes())
+    tree = told["learner"]["gradient_booster"]["model"]["trees"][0]
+    inner = next(i for i, child in enumerate(tree["left_children"]) if i and child >= 0)
+    tree["left_children"][inner], tree["parents"][0] = 0, inner
+    (tmp_path / "model").write_text(json.dumps(told))
+    with pytest.raises(UnreadableFile, match="its children do not fit together"):
+        read_model(tmp_path / "model")
+    _, path, _ = written["lightgbm two classes"]
+    lines = path.read_text().split("\n")
+    at = next(i for i, line in enumerate(lines) if line.startswith("left_child="))
+    children = lines[at].removeprefix("left_child=").split(" ")
+    place = next(i for i, child in enumerate(children) if int(child) > 0)
+    lines[at] = "left_child=" + " ".join([*children[:place], "0", *children[place + 1 :]])
+    assert len(lines[at]) == len("left_child=" + " ".join(children))  # the sizes of trees hold
+    (tmp_path / "model").write_text("\n".join(lines))
+    with pytest.raises(UnreadableFile, match="its children do not fit together"):
+        read_model(tmp_path / "model")
