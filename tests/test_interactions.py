@@ -648,3 +648,16 @@ def test_rows_of_results_are_checked():
     with pytest.raises(InvalidArgument, match="confidence"):
         found.interval(1.5)
     assert list(itertools.chain(found.shares)) == ["linear", "bends", "interactions", "beyond"]
+
+
+@pytest.mark.parametrize("method", ["smoothgrad", "clime"])
+@pytest.mark.parametrize("around", [sl.Neighbourhood(0.8), sl.Neighbourhood(covariance=0.5 * np.eye(4) + 0.1)])
+def test_what_noise_adds_to_squares_is_taken_off(method, around):
+    model, x = Sine([2.0, 0.5, 0.0, -0.5]), np.full(4, 0.3)
+    cov = covariance(around, 4)
+    h = model.second_slopes(x, around)[0]
+    w = model.slopes(x, around)[0]
+    options = {"method": method, "n_samples": 128, "design": "iid", "draws": "independent"}
+    found = sl.interactions(model, np.tile(x, (1_000, 1)), sigma=around, **options)
+    for got, wanted in ((found.quadratic, np.trace(h @ cov @ h @ cov) / 2), (found.linear, w @ cov @ w)):
+        assert abs(got.mean() - wanted) < 5 * got.std() / np.sqrt(1_000)
