@@ -11,12 +11,15 @@ STAMP := $(VENV)/.installed
 # JAX, its libraries, Keras and statsmodels: in .venv they would make every install and every test longer.
 FRAMEWORKS := .venv-frameworks
 
+# Ray and Dask, for the same reason.
+ENGINES := .venv-engines
+
 # The demo needs little. Where .venv is there already, with all that development needs, the demo takes that.
 DEMO := $(if $(wildcard $(STAMP)),$(VENV),.venv-demo)
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-frameworks demo test test-browser test-frameworks test-data reproduce docs bench bench-long bench-docs \
-	format clean
+.PHONY: help install install-frameworks install-engines demo test test-browser test-frameworks test-engines test-data \
+	reproduce docs bench bench-long bench-docs format clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1|\2/p' Makefile | while IFS='|' read -r name what; do \
@@ -67,6 +70,11 @@ install-frameworks: $(FRAMEWORKS)/.installed ## create or update .venv-framework
 $(FRAMEWORKS)/.installed: pyproject.toml constraints.txt constraints-frameworks.txt
 	$(call make-environment,$(FRAMEWORKS),constraints-frameworks.txt,frameworks)
 
+install-engines: $(ENGINES)/.installed ## create or update .venv-engines, for test-engines
+
+$(ENGINES)/.installed: pyproject.toml constraints.txt constraints-engines.txt
+	$(call make-environment,$(ENGINES),constraints-engines.txt,engines)
+
 demo: $(DEMO)/.installed ## explain a small model and print the result; installs only what that needs
 	$(DEMO)/bin/python examples/demo.py
 
@@ -85,6 +93,10 @@ test-frameworks: $(FRAMEWORKS)/.installed ## tests with JAX, Equinox, Flax and K
 	run jax tests/frameworks; \
 	run torch tests/frameworks/test_keras.py tests/frameworks/test_page.py; \
 	run numpy tests/frameworks/test_keras.py tests/frameworks/test_page.py
+
+# A test that waits for ever fails after two minutes.
+test-engines: $(ENGINES)/.installed ## tests of big tables on Ray and Dask, in an environment of their own
+	OPENBLAS_NUM_THREADS=1 $(ENGINES)/bin/python -m pytest --timeout 120 tests/engines
 
 # Where there is no Chromium, apt gets one: twice, as mirrors fail now and then. CHROMIUM=path takes another.
 test-browser: install ## tests of pages in a headless Chromium, which apt installs where there is none
@@ -139,5 +151,5 @@ format: install ## reformat, and fix what the linter can
 	$(BIN)/ruff format .
 
 clean: ## remove what was built, and the environments
-	rm -rf $(VENV) $(FRAMEWORKS) .venv-demo build dist docs/_build docs/_vendor .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(FRAMEWORKS) $(ENGINES) .venv-demo build dist docs/_build docs/_vendor .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests docs examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2> /dev/null || true

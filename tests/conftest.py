@@ -10,9 +10,9 @@ import torch
 
 from smoothlime import CLime, Differences, Lime, Neighbourhood, SmoothGrad, Stein
 
-# browser needs a browser, data files that are not part of the repository, frameworks an environment of its own:
-# `make test-browser`, `make test-data` and `make test-frameworks` name them
-collect_ignore = ["browser", "data", "frameworks"]
+# browser needs a browser, data files that are not part of the repository, engines and frameworks environments of their
+# own: `make test-browser`, `make test-data`, `make test-engines` and `make test-frameworks` name them
+collect_ignore = ["browser", "data", "engines", "frameworks"]
 
 torch.set_num_threads(1)  # the networks here are tiny: threads would only wait for each other
 

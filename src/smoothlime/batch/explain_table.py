@@ -14,7 +14,7 @@ from ..estimators import Estimator
 from ..models.targets import is_by_row
 from ..sampling.options import Options
 from ..space.neighbourhood import Neighbourhood
-from .engines import find_engine
+from .engines import Workers, find_engine
 from .journal import locked
 from .layout import LOCK, MANIFEST
 from .plan import Request
@@ -34,6 +34,8 @@ def explain_table(
     types: Mapping[str, Any] | None = None,
     engine: str = "local",
     workers: int | None = None,
+    address: str | None = None,
+    gpus_per_worker: float = 0,
     resume: bool = True,
     strict: bool = False,
     block_rows: int | Literal["auto"] = "auto",
@@ -85,10 +87,16 @@ def explain_table(
         Types of columns of a CSV file, as Arrow calls them: `{"code": "string", "size": "double"}`. Others go by the
         first MiB. Rows with a cell that does not fit go to the errors.
     engine
-        Where blocks are explained: `"local"`.
+        Where blocks are explained: `"local"`, processes of this machine; `"ray"` or `"dask"`, those of a cluster. The
+        bits are the same.
     workers
-        Processes; 1, the default, is this one. One that dies is started again; a block that kills two goes to the
-        errors.
+        Processes; by default one, this one, and on a cluster as many as it has room for. One that dies is started
+        again; a block that kills two goes to the errors.
+    address
+        Of a cluster of Ray (`"auto"`, `"host:6379"`) or of the scheduler of Dask (`"tcp://host:8786"`). Without it, a
+        cluster is used that this process is connected to already, or one is started here, which ends with the job.
+    gpus_per_worker
+        Graphics cards, or parts of one, that Ray keeps for each worker.
     resume
         Go on with the job that is in the destination, if it was asked the same; if not, an error says what differs.
         With `False` what an earlier job wrote there is removed.
@@ -117,7 +125,8 @@ def explain_table(
         output_range=output_range, gradient_bound=gradient_bound, max_samples=max_samples, draws=draws, seed=seed,
         batch_size=batch_size,
     )  # fmt: skip
-    run = _checked_run(engine, workers, resume=resume, strict=strict, progress=progress)
+    asked = _checked_workers(workers, address, gpus_per_worker)
+    run = _checked_run(engine, asked, resume=resume, strict=strict, progress=progress)
     _check_settings(target, draws, block_rows)
     settings = {name: getattr(options, name) for name in options.__dataclass_fields__}
     settings |= {"method": method, "sigma": sigma, "scale": scale, "fixed": list(fixed), "target": target}
@@ -131,14 +140,25 @@ def explain_table(
         return run_job(request, run, folder)
 
 
-def _checked_run(engine: str, workers: int | None, *, resume: bool, strict: bool, progress: Any) -> Run:
-    find_engine(engine)
+def _checked_workers(count: Any, address: Any, gpus: Any) -> Workers:
+    if count is not None:
+        count = check_count(count, "workers", at_least=1)
+    if address is not None and not (isinstance(address, str) and address):
+        msg = f"address must be the address of a cluster, such as 'auto' or 'tcp://host:8786'; got {address!r}"
+        raise WrongType(msg, argument="address")
+    if isinstance(gpus, bool) or not isinstance(gpus, int | float) or not 0 <= gpus < float("inf"):
+        msg = f"gpus_per_worker must be a number of cards, 0 or more; got {gpus!r}"
+        raise InvalidArgument(msg, argument="gpus_per_worker")
+    return Workers(count, address, float(gpus))
+
+
+def _checked_run(engine: str, workers: Workers, *, resume: bool, strict: bool, progress: Any) -> Run:
+    find_engine(engine, workers)
     for name, given in (("resume", resume), ("strict", strict)):
         if not isinstance(given, bool):
             msg = f"{name} must be True or False; got {given!r}"
             raise WrongType(msg, argument=name)
-    count = 1 if workers is None else check_count(workers, "workers", at_least=1)
-    return Run(engine, count, resume, strict, progress)
+    return Run(engine, workers, resume, strict, progress)
 
 
 def _check_settings(target: Any, draws: str, block_rows: Any) -> None:

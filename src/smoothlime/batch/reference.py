@@ -44,13 +44,7 @@ class ModelReference:
         """The digest of the file, or of predictions (16, k) at fixed rows."""
         if self.file is None:
             return {"name": self.name, "predictions": digest_of(fixed())}
-        try:
-            with open(self.file, "rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-        except OSError as err:
-            msg = f"the model file {self.file!r} cannot be read: {err.strerror or err}"
-            raise UnreadableFile(msg) from err
-        return {"name": self.name, "file": digest}
+        return {"name": self.name, "file": digest_of_file(self.file)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,6 +77,16 @@ class Once:
 def _read_file(path: str) -> Any:
     model, _ = read_model(path)
     return model
+
+
+def digest_of_file(path: str) -> str:
+    """The digest of a model file."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as err:
+        msg = f"the model file {path!r} cannot be read: {err.strerror or err}"
+        raise UnreadableFile(msg) from err
 
 
 def digest_of(numbers: Array) -> str:

@@ -17,7 +17,7 @@ from .._core.warn import warn
 from ..errors import ModelError, NotConverged, UnreadableFile
 from ..result.explanation import Explanation
 from .blocks import cut
-from .engines import find_engine
+from .engines import Workers, find_engine
 from .journal import Entry, Journal, read_journal
 from .layout import ERRORS, JOURNAL
 from .load import load_folder
@@ -37,7 +37,7 @@ class Run:
     """How a job is run: nothing that changes a bit of it."""
 
     engine: str
-    workers: int
+    workers: Workers
     resume: bool
     strict: bool
     progress: Any
@@ -137,7 +137,7 @@ def _explain(request: Request, planned: Planned, run: Run, have: set[int], recor
 
     read = (*manifest.features, *([manifest.key] if manifest.key else []))
     blocks = cut(request.source.runs(read, size, is_wanted), size, lambda index: index not in have)
-    results = find_engine(run.engine)(request.reference, planned.job, blocks, run.workers)
+    results = find_engine(run.engine, run.workers)(request.reference, planned.job, blocks, run.workers)
     before = recorder.totals.rows + recorder.totals.failed
     with closing(recorder), Watch(request.progress, manifest.count, "explaining", before) as watch, closing(results):
         try:
@@ -167,7 +167,7 @@ def _finish(request: Request, run: Run, folder: Path, manifest: Manifest, totals
         )
         raise UnreadableFile(msg)
     sync_folder(folder)
-    this = {"engine": run.engine, "workers": run.workers, "seconds": round(time.monotonic() - began, 3)}
+    this = {"engine": run.engine, "workers": run.workers.count, "seconds": round(time.monotonic() - began, 3)}
     this["ended"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     counts = {"rows": totals.rows, "failed": totals.failed, "not_converged": totals.late}
     finished = dataclasses.replace(manifest, runs=(*manifest.runs, this), finished=counts)

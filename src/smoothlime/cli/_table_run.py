@@ -28,6 +28,8 @@ class TableOptions:
     resume: bool
     engine: str
     workers: int | None
+    address: str | None
+    gpus_per_worker: float
     key: str | None
     types: str | None
     strict: bool
@@ -51,6 +53,8 @@ class TableOptions:
                 types=pairs(self.types, "--types"),
                 engine=self.engine,
                 workers=self.workers,
+                address=self.address,
+                gpus_per_worker=self.gpus_per_worker,
                 resume=self.resume,
                 strict=self.strict,
                 sigma=problem.sigma,
@@ -66,7 +70,8 @@ class TableOptions:
     def refuse(self) -> None:
         """Refuse options that nothing would use."""
         given: dict[str, Any] = {"--no-resume": not self.resume, "--engine": self.engine != "local"}
-        given |= {"--workers": self.workers, "--key": self.key, "--types": self.types, "--strict": self.strict}
+        given |= {"--address": self.address, "--gpus-per-worker": self.gpus_per_worker, "--workers": self.workers}
+        given |= {"--key": self.key, "--types": self.types, "--strict": self.strict}
         name = next((name for name, is_given in given.items() if is_given), None)
         if name is not None:
             msg = f"{name} goes with --out FOLDER; a folder has no .json or .parquet at its end"
@@ -131,8 +136,22 @@ def table_options(command: Callable[..., None]) -> Callable[..., None]:
             show_default=True,
             help="Into a folder: go on with the job that is there, or remove it and start anew.",
         ),
-        click.option("--engine", default="local", show_default=True, help="Into a folder: where rows are explained."),
-        click.option("--workers", type=int, help="Into a folder: processes; 1 by default."),
+        click.option(
+            "--engine",
+            default="local",
+            show_default=True,
+            help="Into a folder: where rows are explained: local, ray or dask.",
+        ),
+        click.option(
+            "--workers", type=int, help="Into a folder: processes; by default 1, or all that a cluster has room for."
+        ),
+        click.option("--address", help="Into a folder: the cluster of Ray or Dask; by default one is started here."),
+        click.option(
+            "--gpus-per-worker",
+            type=float,
+            default=0,
+            help="Into a folder: graphics cards that Ray keeps for each worker.",
+        ),
         click.option("--key", help="Into a folder: column that names the rows, instead of their position."),
         click.option(
             "--types",

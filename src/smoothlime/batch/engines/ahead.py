@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -12,7 +12,7 @@ T = TypeVar("T")
 _END: Any = object()
 
 
-def ahead(items: Iterator[T], most: int) -> Iterator[T]:
+def ahead(items: Iterator[T], most: int) -> Generator[T, None, None]:
     """The same items; up to `most` of them wait. What making them raises is raised here."""
     waiting: queue.Queue[Any] = queue.Queue(most)
     is_over = threading.Event()

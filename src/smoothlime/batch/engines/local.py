@@ -17,15 +17,13 @@ from typing import TYPE_CHECKING, Any
 from ...errors import InvalidArgument, WrongType
 from ..blocks import Block
 from ..reference import ModelReference, one_thread
-from ..work import Done, Job, explain_block, give_up
+from ..work import Done, Job, explain_block
 from .ahead import ahead
 from .wire import pack, unpack
+from .workers import TRIES, Workers, killed_too_often
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
-
-TRIES = 2
-"""Processes that a block may kill before its rows go to the errors."""
 
 THREADS = (
     "OMP_NUM_THREADS",
@@ -41,10 +39,12 @@ GUARD = (
 )
 
 
-def run_local(model: ModelReference, job: Job, blocks: Iterator[Block], workers: int) -> Generator[Done, None, None]:
+def run_local(
+    model: ModelReference, job: Job, blocks: Iterator[Block], workers: Workers
+) -> Generator[Done, None, None]:
     """Blocks explained one after the other in this process, or at the same time in several."""
-    if workers > 1:
-        yield from _Pool(model, job, workers).run(blocks)
+    if workers.count is not None and workers.count > 1:
+        yield from _Pool(model, job, workers.count).run(blocks)
         return
     loaded = model.load()
     for block in ahead(blocks, 1):
@@ -138,8 +138,7 @@ class _Pool:
             if not isinstance(answer, _Died):
                 return worker, answer
             worker = None
-        reason = f"{TRIES} processes that explained its block died ({answer.why}); out of memory, perhaps"
-        return None, give_up(self.job, block, reason)
+        return None, killed_too_often(self.job, block, answer.why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +161,7 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         here, there = context.Pipe()
         process = context.Process(target=_work, args=(there,), daemon=True)
-        with _surroundings(has_main=b"__main__" in payload):
+        with surroundings(has_main=b"__main__" in payload):
             process.start()
         there.close()
         with contextlib.suppress(OSError):  # it died at once: seen when its answer is waited for
@@ -206,7 +205,7 @@ class _Worker:
 
 
 @contextlib.contextmanager
-def _surroundings(*, has_main: bool) -> Iterator[None]:
+def surroundings(*, has_main: bool) -> Iterator[None]:
     """What a new process sees: libraries told to use one thread, and no main script, if none is needed.
 
     A new process would run the script first, to have what it defines; without a guard, that would begin the job again.
