@@ -23,7 +23,7 @@ from .ahead import ahead
 from .explainer import Explainer, send
 from .local import surroundings
 from .wire import pack, unpack
-from .workers import Workers, killed_too_often, processors
+from .workers import Workers, check_address, killed_too_often, processors, unusable
 
 PATIENCE = 30.0
 """Seconds after which the log says what is waited for."""
@@ -105,11 +105,11 @@ def _client(distributed: Any, address: str | None) -> Any:
             return distributed.client.default_client()
         except ValueError:
             return None
+    check_address(address, "Dask")
     try:
         return distributed.Client(address, set_as_default=False)
     except (OSError, ValueError) as err:
-        msg = f"Dask at {address!r} cannot be used: {err}"
-        raise InvalidArgument(msg, argument="address") from err
+        raise unusable(address, "Dask", err) from err
 
 
 class _Tasks:
@@ -169,7 +169,7 @@ class _Tasks:
             if not was_alone:
                 self.suspects.append(block)
             elif block is not None:
-                yield killed_too_often(self.job, block, "as Dask says")
+                yield killed_too_often(self.job, block, "the log of Dask may say why")
             else:
                 msg = "workers of Dask end before they have the model; their log may say why"
                 raise InvalidArgument(msg, argument="engine") from None

@@ -6,6 +6,7 @@ import contextlib
 import os
 import pickle
 import platform
+import sys
 import threading
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,8 @@ class _Sent:
     content: bytes
     folder: str
     """In which paths begin"""
+    modules: tuple[str, ...]
+    """Folders in which modules are looked for, those of Python left out"""
     file: tuple[str, str] | None
     """The path of the model file, and its digest"""
     versions: dict[str, str]
@@ -56,7 +59,9 @@ def send(model: ModelReference, job: Job, extra: str) -> bytes:
             " which each worker reads by itself"
         )
         raise WrongType(msg, argument="model") from err
-    return pickle.dumps(_Sent(content, os.getcwd(), file, versions()))
+    own = (sys.prefix, sys.base_prefix)
+    modules = tuple(os.path.abspath(each) for each in sys.path if not os.path.abspath(each).startswith(own))
+    return pickle.dumps(_Sent(content, os.getcwd(), modules, file, versions()))
 
 
 class Explainer:
@@ -92,6 +97,7 @@ class Explainer:
                 sent: _Sent = pickle.loads(self._payload)
                 with contextlib.chdir(sent.folder) if os.path.isdir(sent.folder) else contextlib.nullcontext():
                     sent.check()
+                    sys.path.extend(each for each in sent.modules if each not in sys.path)
                     model, job = pickle.loads(sent.content)
                     self._loaded = model.load(), job
             except SmoothlimeError:

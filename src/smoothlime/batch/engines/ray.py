@@ -23,7 +23,7 @@ from ..work import Done, Job
 from .ahead import ahead
 from .explainer import Explainer, send
 from .wire import pack, unpack
-from .workers import TRIES, Workers, killed_too_often, processors
+from .workers import TRIES, Workers, check_address, killed_too_often, processors, unusable
 
 STARTS = 3
 """Workers that may end, one after the other, before one has the model."""
@@ -54,13 +54,13 @@ def _connected(ray: Any, workers: Workers) -> Iterator[int]:
     count = workers.count or (None if address else processors())
     # one logical processor more than workers: they never wait for each other, whatever else the instance is asked
     own = {"address": "local", "num_cpus": (count or 0) + 1, "include_dashboard": False}
+    if address:
+        check_address(address, "Ray")
     with _without_statistics():
         try:
             ray.init(**({"address": address} if address else own), log_to_driver=False, logging_level="ERROR")
         except (OSError, RuntimeError, ValueError) as err:
-            where = f"at {address!r} " if address else ""
-            msg = f"Ray {where}cannot be used: {err}"
-            raise InvalidArgument(msg, argument="address") from err
+            raise unusable(address, "Ray", err) from err
     try:
         if not address:
             _check_cards(ray, workers, count or 0)
@@ -171,16 +171,15 @@ class _Crew:
     def _replace(self, asked: _Asked, err: Exception) -> Generator[Done, None, None]:
         """Start another actor for one that is gone; its block is tried again, unless it has killed too many."""
         self.ray.kill(asked.actor)
-        why = _reason(err)
         if asked.block is None:
             self.lost_starts += 1
             if self.lost_starts == STARTS:
-                msg = f"workers of Ray end before they have the model: {why}"
+                msg = f"workers of Ray end before they have the model: {_reason(err)}"
                 raise InvalidArgument(msg, argument="engine")
         else:
             deaths = asked.deaths + (not getattr(err, "preempted", False))
             if deaths == TRIES:
-                yield killed_too_often(self.job, asked.block, why)
+                yield killed_too_often(self.job, asked.block, "the log of Ray may say why")
             else:
                 self.again.append((asked.block, deaths))
         self._start()

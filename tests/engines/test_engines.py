@@ -1,0 +1,128 @@
+"""The same bits from every engine, whatever happens to its workers."""
+
+import os
+import signal
+
+import engine_models
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+import smoothlime as sl
+from smoothlime.cli import main
+
+from .conftest import ENGINES, HERE, SETTINGS, errors, finished, lines, meanwhile, table, wait_until
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_block_that_kills_two_workers_goes_to_the_errors_and_no_other(engine, start, tmp_path):
+    pq.write_table(table(poison=[700]), tmp_path / "rows.parquet")
+    for each in ("local", engine):
+        script = start("deadly", tmp_path / "rows.parquet", tmp_path / each, engine=each, workers=2, background=False)
+        script.ends_with(0)
+    assert lines(tmp_path / engine).equals(lines(tmp_path / "local"))
+    assert len(lines(tmp_path / engine)) == 2_000 - 128
+    one, other = errors(tmp_path / engine), errors(tmp_path / "local")
+    assert one["row"].equals(other["row"])
+    for each in (one, other):
+        assert {text[:41] for text in each["reason"].to_pylist()} == {"2 processes that explained its block died"}
+
+
+def test_a_worker_that_is_killed_changes_no_bit(cluster, rows, truth, tmp_path):
+    notes, out = tmp_path / "notes", tmp_path / "out"
+    notes.mkdir()
+    killed = []
+
+    def kill():
+        wait_until(lambda: len(finished(out)) > 2)
+        killed.append(int(next(notes.iterdir()).name))
+        os.kill(killed[0], signal.SIGKILL)
+
+    gpus = 1 if cluster.engine == "ray" else 0
+    with meanwhile(kill):
+        done = sl.explain_table(
+            engine_models.Noted(notes), rows, out,
+            engine=cluster.engine, address=cluster.address, gpus_per_worker=gpus, **SETTINGS,
+        )  # fmt: skip
+    assert (done.rows, done.failed) == (2_000, 0)
+    assert lines(out).equals(truth)
+    assert len(finished(out)) == 16
+    noted = [each.read_text().split(",") for each in notes.iterdir()]
+    assert len(noted) == 3, "two workers, and one in the place of the one that was killed"
+    if cluster.engine == "ray":
+        assert len({node for node, _ in noted}) == 2, "both nodes had work"
+        assert {cards for _, cards in noted} <= {"0", "1"}, "each worker sees the card that it was given"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGKILL])
+def test_what_one_engine_began_another_ends(engine, by, rows, truth, start, tmp_path):
+    out = tmp_path / "out"
+    script = start("slow", rows, out, engine=engine, workers=2)
+    script.wait_until(lambda: len(finished(out)) > 2)
+    script.process.send_signal(by)
+    script.ends_with(-by, 130)
+    before = finished(out)
+    assert 2 < len(before) < 16
+    sl.explain_table(engine_models.slow, rows, out, **SETTINGS)
+    assert finished(out)[: len(before)] == before
+    assert lines(out).equals(truth)
+
+
+def test_what_was_begun_here_a_cluster_ends(cluster, rows, truth, start, tmp_path):
+    out = tmp_path / "out"
+    script = start("slow", rows, out)
+    script.wait_until(lambda: len(finished(out)) > 2)
+    script.process.kill()
+    script.ends_with(-signal.SIGKILL)
+    before = finished(out)
+    assert 2 < len(before) < 16
+    sl.explain_table(engine_models.slow, rows, out, engine=cluster.engine, address=cluster.address, **SETTINGS)
+    assert finished(out)[: len(before)] == before
+    assert lines(out).equals(truth)
+
+
+def test_the_command_line_reaches_a_cluster_and_functions_of_a_script_go_along(cluster, rows, tmp_path):
+    asked = ["explain", "engine_models:wave", str(rows), "--path", HERE, "--n-samples", "256", "--out"]
+    folders = tmp_path / "cluster", tmp_path / "local"
+    where = ["--engine", cluster.engine, "--address", cluster.address]
+    for folder, more in zip(folders, (where, []), strict=True):
+        done = CliRunner().invoke(main, [*asked, str(folder), *more])
+        assert done.exit_code == 0, done.output
+    one, other = map(lines, folders)
+    assert one.equals(other)
+
+
+def test_errors_of_workers_are_errors_here(cluster, rows, tmp_path):
+    settings = {"engine": cluster.engine, "address": cluster.address, **SETTINGS}
+    cases = {
+        "home": (engine_models.Homesick(), sl.errors.WrongType, "cannot be loaded by the worker on .* not at home"),
+        "mood": (engine_models.Moody(), sl.errors.NotDeterministic, "no longer answers rows that it answered"),
+        "end": (engine_models.Homesick(fatal=True), sl.errors.InvalidArgument, "end before they have the model"),
+    }
+    for name, (model, error, text) in cases.items():
+        with pytest.raises(error, match=text):
+            sl.explain_table(model, rows, tmp_path / name, **settings)
+    with pytest.raises(sl.errors.WrongType, match="cannot be sent to other processes"):
+        sl.explain_table(_with_a_lock(), rows, tmp_path / "lock", **settings)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_address_where_nobody_is_is_named(engine, rows, tmp_path):
+    address = {"ray": "127.0.0.1:9", "dask": "tcp://127.0.0.1:9"}[engine]
+    with pytest.raises(sl.errors.InvalidArgument, match=r"127.0.0.1:9.* cannot be used"):
+        sl.explain_table(engine_models.wave, rows, tmp_path / "out", engine=engine, address=address, **SETTINGS)
+
+
+def test_cards_that_are_not_there_are_missed(rows, tmp_path):
+    with pytest.raises(sl.errors.InvalidArgument, match=r"2 workers with gpus_per_worker=50 need 100 cards; Ray finds"):
+        sl.explain_table(
+            engine_models.wave, rows, tmp_path / "out", engine="ray", workers=2, gpus_per_worker=50, **SETTINGS
+        )
+
+
+def _with_a_lock():
+    import threading
+
+    lock = threading.Lock()
+    return lambda a: engine_models.wave(a) if lock else None
