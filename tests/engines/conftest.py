@@ -87,7 +87,7 @@ def _dask():
 
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),  # fewer workers to start again
-        LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address=None, memory_limit=0) as cluster,
+        LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address="127.0.0.1:0", memory_limit=0) as cluster,
     ):
         yield cluster.scheduler_address
 

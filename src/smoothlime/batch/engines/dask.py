@@ -91,8 +91,8 @@ def _connected(distributed: Any, workers: Workers) -> Iterator[Any]:
             stack.enter_context(surroundings(has_main=False))  # as long as workers may be started
             count = workers.count or processors()
             cluster = distributed.LocalCluster(
-                n_workers=count, threads_per_worker=1, memory_limit=0, dashboard_address=None
-            )
+                n_workers=count, threads_per_worker=1, memory_limit=0, dashboard_address="127.0.0.1:0"
+            )  # a port that is free: the one by default may be somebody's
             stack.enter_context(cluster)
             client = stack.enter_context(distributed.Client(cluster, set_as_default=False))
         yield client
