@@ -83,7 +83,7 @@ class TestRefused:
             ({"columns": ["a", "a"]}, "columns must name each column once"),
             ({"columns": ["a", "z"]}, "has no column 'z', which columns names"),
             ({"types": {"a": "double"}}, "types is for CSV files"),
-            ({"engine": "steam"}, "engine must be 'local'"),
+            ({"engine": "steam"}, "engine must be one of 'local', 'ray', 'dask'"),
             ({"workers": 0}, "workers must be a whole number >= 1"),
             ({"resume": "yes"}, "resume must be True or False"),
             ({"target": [0, 1]}, "target must be one for all rows of a table"),

@@ -85,7 +85,7 @@ def test_settings_are_those_of_explain(here):
         (("--out", "slopes", "--types", "debt"), "--types must be column=word, separated by commas; got 'debt'"),
         (("--out", "slopes", "--types", "debt=colour"), "--types: 'debt' must be double, int64, string or bool"),
         (("--out", "slopes", "--key", "name"), "--key must be a column of the table; got 'name'"),
-        (("--out", "slopes", "--engine", "steam"), "--engine must be 'local'"),
+        (("--out", "slopes", "--engine", "steam"), "--engine must be one of 'local', 'ray', 'dask'"),
         (("--out", "slopes", "--raw-units", "--background", "rows.csv"), "give --background or --raw-units, not both"),
         (("--out", "own.py/slopes"), "cannot be made: Not a directory"),
     ],

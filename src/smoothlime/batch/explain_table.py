@@ -125,7 +125,7 @@ def explain_table(
         output_range=output_range, gradient_bound=gradient_bound, max_samples=max_samples, draws=draws, seed=seed,
         batch_size=batch_size,
     )  # fmt: skip
-    asked = _checked_workers(workers, address, gpus_per_worker)
+    asked = _checked_workers(engine, workers, address, gpus_per_worker)
     run = _checked_run(engine, asked, resume=resume, strict=strict, progress=progress)
     _check_settings(target, draws, block_rows)
     settings = {name: getattr(options, name) for name in options.__dataclass_fields__}
@@ -140,9 +140,11 @@ def explain_table(
         return run_job(request, run, folder)
 
 
-def _checked_workers(count: Any, address: Any, gpus: Any) -> Workers:
+def _checked_workers(engine: str, count: Any, address: Any, gpus: Any) -> Workers:
     if count is not None:
         count = check_count(count, "workers", at_least=1)
+    elif engine == "local":
+        count = 1
     if address is not None and not (isinstance(address, str) and address):
         msg = f"address must be the address of a cluster, such as 'auto' or 'tcp://host:8786'; got {address!r}"
         raise WrongType(msg, argument="address")

@@ -20,7 +20,7 @@ class Workers:
     """Who explains blocks; nothing here changes a bit of what they say."""
 
     count: int | None = None
-    """Processes; None is one on this machine, and all that a cluster has room for"""
+    """Processes; None is as many as a cluster has room for"""
     address: str | None = None
     """Of a cluster; None starts the engine on this machine"""
     gpus: float = 0.0
