@@ -3,9 +3,14 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from scipy.stats import binom, norm
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 import smoothlime as sl
 from smoothlime.errors import InvalidArgument, NotConverged, WrongType
@@ -167,7 +172,77 @@ def test_bad_input(feature, more, kind, words):
         sl.curve(MODEL, ROWS, feature, **more)
 
 
-def test_columns_that_hold_no_numbers_have_no_curve():
-    frame = pd.DataFrame({"age": [30.0], "city": ["York"]})
+def test_dates_have_no_curve():
+    frame = pd.DataFrame({"age": [30.0], "day": pd.to_datetime(["2020-01-01"])})
     with pytest.raises((InvalidArgument, WrongType), match="holds no"):
-        sl.curve(lambda t: t["age"], frame, "city", sigma=sl.Neighbourhood(1.0))
+        sl.curve(lambda t: t["age"], frame, "day", sigma=sl.Neighbourhood(1.0))
+
+
+def towns(n=60):
+    rng = np.random.default_rng(7)
+    table = pd.DataFrame({"a": rng.normal(size=n), "b": rng.normal(size=n)})
+    table["city"] = rng.choice(["Bath", "Leeds", "York"], n)
+    return table
+
+
+def of_towns(frame):
+    lift = frame["city"].map({"Bath": 0.0, "Leeds": 1.0, "York": -2.0, "Rome": 5.0}).to_numpy(float)
+    return np.sin(frame["a"].to_numpy()) * (1 + lift) + lift
+
+
+def test_a_category_has_a_point_for_each_level():
+    """E sin(a) = sin(x)·exp(−σ²/2), with the level's own factor and lift."""
+    table = towns()
+    found = sl.curve(of_towns, table[:20], "city", background=table, sigma=0.5, n_samples=2_048)
+    assert found.levels == ("Bath", "Leeds", "York")
+    smooth = np.sin(table["a"][:20]).mean() * np.exp(-((0.5 * table["a"].std(ddof=1)) ** 2) / 2)
+    wanted = [smooth, 2 * smooth + 1, -smooth - 2]
+    assert (np.abs(found.values - wanted) <= 5 * found.standard_error + 1e-12).all()
+    assert (found.standard_error < 0.05).all()
+    assert list(found.to_frame()["value"]) == ["Bath", "Leeds", "York"]
+    np.testing.assert_array_equal(found.x, [found.levels.index(each) for each in table["city"][:20]])
+    ax = found.plot()
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["Bath", "Leeds", "York"]
+    plt.close(ax.figure)
+
+
+def test_differences_of_levels_are_the_switches():
+    table = towns()
+    columns = make_column_transformer((OneHotEncoder(), ["city"]), ("passthrough", ["a", "b"]))
+    model = make_pipeline(columns, RandomForestRegressor(5, max_depth=4, random_state=0))
+    model.fit(table, of_towns(table))
+    around = {"background": table, "sigma": 0.5}
+    found = sl.curve(model, table[:1], "city", **around)
+    assert found.is_exact
+    e = sl.explain(model, table[:1], **around)
+    effects = dict(zip(e.switches.levels, e.switches.effect[0], strict=True))
+    own = table["city"][0]
+    for level, value in zip(found.levels, found.values, strict=True):
+        wanted = 0.0 if level == own else effects[level]
+        assert abs(value - e.smoothed[0] - wanted) < 1e-10
+
+
+@pytest.mark.parametrize("kind", ["pandas", "categorical", "polars", "pyarrow"])
+def test_levels_that_are_listed_in_every_kind_of_table(kind):
+    table = towns()
+    if kind == "categorical":
+        table["city"] = table["city"].astype("category")
+    given = {"polars": pl.from_pandas, "pyarrow": pa.Table.from_pandas}.get(kind, lambda frame: frame)(table)
+
+    def model(frame):
+        return of_towns(frame if kind in ("pandas", "categorical") else frame.to_pandas())
+
+    found = sl.curve(model, given, "city", grid=["York", "Rome"], sigma=0.1, n_samples=64)
+    assert found.levels == ("Rome", "York")
+    assert found.values[0] > 4
+    assert np.isnan(found.x).sum() == (table["city"] != "York").sum()
+
+
+def test_what_a_category_lacks_is_said():
+    table = towns()
+    with pytest.raises(InvalidArgument, match=r"Give background=, or list them: grid=\[\.\.\.\]"):
+        sl.curve(of_towns, table, "city")
+    with pytest.raises(InvalidArgument, match="grid must list levels of 'city'; got 'York'"):
+        sl.curve(of_towns, table, "city", grid="York")
+    with pytest.raises(InvalidArgument, match=r"grid.*lists the level 3 of 'city', a column of text"):
+        sl.curve(of_towns, table, "city", grid=[3])

@@ -12,21 +12,22 @@ import numpy as np
 from ._core.forks import survives_fork
 from ._core.progress import Progress
 from ._core.types import Array, Indices
-from ._core.validate import as_float_array, check_count, check_fraction, check_position, check_rows
+from ._core.validate import check_fraction
 from ._core.warn import warn
 from .draws.designs import DESIGNS
-from .errors import InvalidArgument, NotConverged, WrongType
+from .errors import InvalidArgument, NotConverged
 from .models import Evaluation, Target, model_dtype, resolve_target
 from .models.evaluation import automatic_batch_size, row_name
-from .models.inputs import holds_others, read_shaped
+from .models.inputs import holds_others
 from .models.on_scales import as_given
 from .models.problem import Problem
 from .models.targets import output_names
 from .result.explanation import around
+from .sampling.curve_points import at_levels, category_of, check_numbers, grid_of, position_of, rows_at
 from .sampling.exact_route import ExactRoute, find_exact_route
 from .sampling.options import Options
 from .sampling.route import prepare
-from .space.tables import Table, as_table
+from .space.tables import as_table
 from .uncertainty.jackknife import standard_error, t_quantile
 from .uncertainty.stopping import AUTOMATIC_ATOL, AUTOMATIC_FLOOR, FIRST_LOOK, plan_looks
 
@@ -36,12 +37,6 @@ if TYPE_CHECKING:
 DESIGN = DESIGNS["antithetic"]
 """Normal draws, all of the same weight, for any number of features."""
 
-REACH = 2.0
-"""Standard deviations on either side of the rows, where no data says how far a feature goes."""
-
-WIDEST = 2.5
-"""Normal scores on either side of the middle: beyond are the outermost percent of the data."""
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Curve:
@@ -49,7 +44,7 @@ class Curve:
 
     feature: str
     grid: Array
-    """(g,) values of the feature, increasing"""
+    """(g,) values of the feature, increasing; of a category 0, 1, ..., which count its `levels`"""
     values: Array
     """(g,) F, the mean over the rows"""
     standard_error: Array
@@ -57,12 +52,14 @@ class Curve:
     by_row: Array
     """(r, g) F of each row"""
     x: Array
-    """(r,) the feature at the rows"""
+    """(r,) the feature at the rows; of a category the position of their level, NaN where it is none of `levels`"""
     degrees_of_freedom: float
     output_name: str
     converged: bool
     n_samples: int
     """Draws at each point; 0 where it is exact"""
+    levels: tuple[str, ...] = ()
+    """(g,) of a category"""
 
     @property
     def is_exact(self) -> bool:
@@ -100,7 +97,7 @@ def curve(
     x: Any,
     feature: int | str,
     *,
-    grid: int | Sequence[float] = 41,
+    grid: int | Sequence[Any] = 41,
     sigma: Any = 1.0,
     background: Any = None,
     scale: str | Mapping[Any, str] = "linear",
@@ -128,11 +125,12 @@ def curve(
     x
         One row or several.
     feature
-        Position or name of a numeric feature; it may be one that is held fixed.
+        Position or name of a feature; it may be one that is held fixed. Of a category (a column of text, of true and
+        false, or a categorical) the curve has a point for each level: what F would be if all rows had it.
     grid
-        Number of values, or the values. A number of values spans the background, from its smallest to its largest value
-        (evenly in ranks or logarithms on those scales); without a background it spans two standard deviations on either
-        side of the rows.
+        Number of values, or the values; of a category its levels, by default those of the background. A number of
+        values spans the background, from its smallest to its largest value (evenly in ranks or logarithms on those
+        scales); without a background it spans two standard deviations on either side of the rows.
     n_samples
         A fixed number of draws. Without it, draws are made until the half-width of the band is at most `rtol` of the
         height of the curve, or `atol`.
@@ -157,9 +155,18 @@ def curve(
             " for one row, as in lambda a: net(a, mask.expand(len(a), -1))"
         )
         raise InvalidArgument(msg, argument="model")
-    j = _position(feature, problem)
-    values = _grid(grid, problem, j)
-    at_grid = prepare(model, _moved(x, j, values), **asked)
+    j = position_of(feature, problem)
+    table = as_table(x, "x")
+    category = None
+    if table is not None and table.names[j] in table.categories:
+        category = category_of(model, x, asked, problem.feature_names[j], grid)
+        values = np.arange(float(len(category.category.levels)))
+        moved = at_levels(table, j, [cell for (cell,) in category.category.cells])
+    else:
+        check_numbers(problem, j)
+        values = grid_of(grid, problem, j)
+        moved = rows_at(x, j, values)
+    at_grid = prepare(model, moved, **asked)
     target_there = _repeated(_target(problem, target, options), len(values))
     route = find_exact_route(at_grid, is_asked_for=False) if n_samples is None else None
     if isinstance(route, ExactRoute):
@@ -180,11 +187,12 @@ def curve(
         values=found.by_row.mean(axis=0),
         standard_error=found.error,
         by_row=found.by_row,
-        x=problem.x[:, j],
+        x=problem.x[:, j] if category is None else np.where(category.own < len(values), category.own, np.nan),
         degrees_of_freedom=found.freedom,
         output_name=target_there.names[0],
         converged=found.converged,
         n_samples=found.n_samples,
+        levels=() if category is None else category.category.levels,
     )
 
 
@@ -303,91 +311,3 @@ def _repeated(target: Target, g: int) -> Target:
     """The same at each of g points of a curve, row by row."""
     names = tuple(each for each in target.row_names for _ in range(g))
     return Target(np.repeat(target.weights, g, axis=0), target.names, names)
-
-
-def _position(feature: Any, problem: Problem) -> int:
-    """Where the feature is; it must hold numbers."""
-    names = problem.feature_names
-    if isinstance(feature, str):
-        if feature not in names:
-            msg = f"feature names {feature!r}, which is not a feature; the features are {', '.join(names)}"
-            raise InvalidArgument(msg, argument="feature")
-        j = names.index(feature)
-    else:
-        j = check_position(feature, "feature")
-        if not 0 <= j < len(names):
-            msg = f"feature must be a name, or a position from 0 to {len(names) - 1}; got {feature!r}"
-            raise InvalidArgument(msg, argument="feature")
-    if np.isnan(problem.x[:, j]).any():
-        msg = (
-            f"feature {names[j]!r} holds no number in row {int(np.isnan(problem.x[:, j]).argmax())}; a curve goes along"
-            " numbers. For other levels of a category see switches in explain"
-        )
-        raise InvalidArgument(msg, argument="feature")
-    return j
-
-
-def _grid(grid: Any, problem: Problem, j: int) -> Array:
-    """Values of the feature, increasing."""
-    if isinstance(grid, int | np.integer) and not isinstance(grid, bool):
-        return _even(check_count(grid, "grid", at_least=2), problem, j)
-    values = as_float_array(grid, "grid", allow_bools=False)
-    if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
-        msg = f"grid must be a number of values, or a list of finite numbers; got {grid!r}"
-        raise InvalidArgument(msg, argument="grid")
-    return np.unique(values)
-
-
-def _even(count: int, problem: Problem, j: int) -> Array:
-    """So many values, evenly spaced in what steps of the feature are taken in."""
-    around, x = problem.neighbourhood, problem.x[:, j]
-    background = around.background
-    scale = None if background is None else background.scales[j]
-    ends = np.array([np.nan, np.nan]) if background is None else np.array([background.least[j], background.largest[j]])
-    free = np.flatnonzero(problem.factor.free == j)
-    if np.isnan(ends).any():
-        if not len(free):
-            msg = (
-                f"feature {problem.feature_names[j]!r} is held fixed, and nothing says how far it goes."
-                " Give a background, or the values: grid=[...]"
-            )
-            raise InvalidArgument(msg, argument="grid")
-        step = REACH * float(problem.factor.std[free[0]])
-        at = x if scale is None else scale.scores(x)
-        ends = np.array([at.min() - step, at.max() + step])
-        return (
-            np.linspace(ends[0], ends[1], count)
-            if scale is None
-            else np.unique(scale.values(np.linspace(ends[0], ends[1], count)))
-        )
-    if scale is None:
-        return np.linspace(ends[0], ends[1], count)
-    scores = scale.scores(ends)
-    if scale.word == "ranks":
-        scores = np.clip(scores, -WIDEST, WIDEST)
-    return np.unique(scale.values(np.linspace(scores[0], scores[1], count)))
-
-
-def _moved(x: Any, j: int, grid: Array) -> Any:
-    """Every row once for each value of the grid, in a table of the same kind."""
-    table = as_table(x, "x")
-    if table is not None:
-        return _moved_table(table, j, grid)
-    flat, shape = read_shaped(x, "x")
-    rows = check_rows(flat, "x", finite=False)
-    moved = np.repeat(rows, len(grid), axis=0)
-    moved[:, j] = np.tile(grid, len(rows))
-    return moved.reshape(-1, *shape) if shape else moved
-
-
-def _moved_table(table: Table, j: int, grid: Array) -> Any:
-    import narwhals as nw
-
-    if not table.dtypes[j].is_numeric():
-        msg = f"a curve goes along numbers, and column {table.names[j]!r} holds none"
-        raise WrongType(msg)
-    frame = nw.maybe_reset_index(table.frame[np.repeat(np.arange(len(table)), len(grid)).tolist()])
-    cells = np.tile(grid, len(table))
-    column = nw.new_series(frame.columns[j], cells, nw.Float64(), backend=frame.implementation)
-    is_whole = table.dtypes[j].is_integer() and bool((grid == np.rint(grid)).all())
-    return frame.with_columns(column.cast(table.dtypes[j]) if is_whole else column).to_native()

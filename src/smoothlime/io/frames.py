@@ -45,7 +45,7 @@ def frame_of_curve(found: Curve, *, library: str | None, confidence: float) -> A
     """A line per value of the feature."""
     lower, upper = found.interval(confidence)
     columns = {
-        "value": found.grid,
+        "value": np.array(found.levels, dtype=object) if found.levels else found.grid,
         "smoothed": found.values,
         "standard_error": found.standard_error,
         "lower": lower,
