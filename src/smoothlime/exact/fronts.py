@@ -24,6 +24,12 @@ from .linear import SCALERS, is_sklearn, scaler
 RISING = ("PowerTransformer", "QuantileTransformer", "KBinsDiscretizer", "Binarizer")
 """Never fall along a column; of the third if it gives numbers of bins."""
 
+BY_COLUMN = (
+    "Pipeline", "ColumnTransformer", "OneHotEncoder", "OrdinalEncoder", "TargetEncoder", "SimpleImputer",
+    *SCALERS, *RISING,
+)  # fmt: skip
+"""Make each column of one alone, whether it is perturbed or held."""
+
 RISING_FUNCTIONS = ("exp", "expm1", "exp2", "cbrt", "arcsinh", "arctan", "sinh", "tanh")
 """Of numpy, that are defined for every number."""
 
@@ -149,6 +155,16 @@ def steps_within(step: Any) -> list[Any]:
         return []
     parts = [each[1] for each in getattr(step, "transformers_", getattr(step, "steps", []))]
     return [step, *(within for part in parts for within in steps_within(part))]
+
+
+def is_by_column(step: Any) -> bool:
+    """Whether a step makes each column that comes out of it of one that goes in, whatever these hold."""
+    for each in steps_within(step):
+        is_known = is_sklearn(each) and (type(each).__name__ in BY_COLUMN or hasattr(each, "get_support"))
+        is_nothing = type(each).__name__ == "FunctionTransformer" and is_sklearn(each) and each.func is None
+        if not (is_known or is_nothing or isinstance(each, Picked)):
+            return False
+    return True
 
 
 def as_numbers(given: Any, blank: float = 0.0) -> Array:

@@ -78,6 +78,8 @@ class KnownSum:
     place: Callable[[Array, Array], Array]
     """The same for points with other held columns, as the model is asked and as numbers (n, d)"""
     proofs: Proofs
+    is_by_column: bool
+    """Whether what the model makes of held columns is made of one of them each"""
 
     def has_closed_form(self, factor: Factor) -> bool:
         """Whether nothing needs to be drawn."""
@@ -219,7 +221,8 @@ def _put_together(mix: Mix, rows: Rows, kept: dict[Any, Any], scales: Scales | N
     if bent and rest and scales is not None:
         msg = "lines stand beside trees in it, and steps are taken in logarithms or ranks"
         raise NoClosedForm(msg)
-    return KnownSum(tuple(bent), FormSum(tuple(rest), mix.offset), rows.x, rows.place, _proofs(mix, plain, rows, kept))
+    proofs = _proofs(mix, plain, rows, kept)
+    return KnownSum(tuple(bent), FormSum(tuple(rest), mix.offset), rows.x, rows.place, proofs, rows.is_by_column)
 
 
 def _proofs(mix: Mix, forms: list[LinearModel | TreesForm], rows: Rows, kept: dict[Any, Any]) -> Proofs:

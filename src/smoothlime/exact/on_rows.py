@@ -13,7 +13,7 @@ import numpy as np
 
 from .._core.types import Array
 from ..errors import NoClosedForm
-from .fronts import Column, Front, Picked, View
+from .fronts import Column, Front, Picked, View, is_by_column
 from .linear import LinearModel
 from .trees.columns import AROUND, LARGEST, Rising, is_last_below, last_below, moved
 from .trees.form import TreesForm
@@ -43,6 +43,12 @@ class Rows:
         given = self.view.given(points) if self._held else None
         held = [front.held(given)[:, inner] for front, inner in self._held]
         return np.concatenate([self._numbers(x), *held], axis=1)
+
+    @property
+    def is_by_column(self) -> bool:
+        """Whether each held column beside the features is made of one column alone."""
+        steps = [getattr(step, "__self__", None) for front, _ in self._held for step in front.steps]
+        return all(step is not None and is_by_column(step) for step in steps)
 
     def _numbers(self, x: Array) -> Array:
         """Columns that hold no numbers are NaN, which would be missing values; nothing asks for them."""

@@ -15,7 +15,7 @@ from ..space.categories import Cells, Kind, cells_of, kinds_of
 from ..space.tables import Table
 from .problem import Problem
 
-KINDS: dict[Kind, str] = {"numbers": "numbers", "text": "text", "truths": "true and false"}
+KINDS: dict[Kind, str] = {"numbers": "finite numbers", "text": "text", "truths": "true and false"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +49,7 @@ class Held:
     def levels(self, names: Sequence[str]) -> dict[str, list[Any]]:
         """What rows must be able to hold to be changed into baselines, by column."""
         pairs = zip(self.columns, self.cells, strict=True)
-        return {names[j]: list(dict.fromkeys(cells)) for j, cells in pairs}
+        return {names[j]: [each for each in dict.fromkeys(cells) if each is not None] for j, cells in pairs}
 
     def coded(self, problem: Problem) -> Held:
         """The same, for a problem whose rows can hold these levels."""
@@ -57,8 +57,9 @@ class Held:
         codes, numbers = np.zeros((2, *self.codes.shape))
         for i, (j, cells) in enumerate(zip(self.columns, self.cells, strict=True)):
             level = known[int(j)]
-            at = [level.category.cells.index((cell,)) for cell in cells]
-            codes[:, i], numbers[:, i] = level.codes[at, 0], level.numbers[at, 0]
+            there = [k for k, cell in enumerate(cells) if cell is not None]  # the others are missing in the row, too
+            at = [level.category.cells.index((cells[k],)) for k in there]
+            codes[there, i], numbers[there, i] = level.codes[at, 0], level.numbers[at, 0]
         return dataclasses.replace(self, codes=codes, numbers=numbers)
 
 
@@ -72,17 +73,19 @@ def read_held(
     for j in columns:
         here, there = (list(cells(j) or ()) for cells in (own, given))
         pairs = list(zip(here, there, strict=True)) if is_by_row else [(one, there[0]) for one in here]
-        row = next((row for row, (one, other) in enumerate(pairs) if one != other), None)
-        if row is not None:
+        apart = [row for row, (one, other) in enumerate(pairs) if one != other]
+        if apart:
+            row = next((row for row in apart if pairs[row][1] is None), apart[0])
             _check(problem.feature_names[j], kinds[j], row, *pairs[row], there)
             found.append((j, here, there))
     return _held(found, len(problem.x), m)
 
 
 def usable_columns(columns: Sequence[int], given: Cells, table: Table | None, problem: Problem) -> list[int]:
-    """Held columns whose cells in a background are such as rows can hold."""
+    """Held columns whose cells in a background, some of them at least, are such as rows can hold."""
     kinds: list[Kind] = ["numbers"] * problem.x.shape[1] if table is None else kinds_of(table)
-    return [j for j in columns if all(each is None or _fits(kinds[j], each) for each in given(j) or (np.nan,))]
+    known = {j: [each for each in given(j) or () if each is not None] for j in columns}
+    return [j for j, cells in known.items() if cells and all(_fits(kinds[j], each) for each in cells)]
 
 
 def held_of_background(
@@ -113,7 +116,7 @@ def _held(found: Sequence[tuple[int, list[Any], list[Any]]], r: int, m: int) -> 
 
 def _fits(kind: Kind, cell: Any) -> bool:
     """Whether a column of this kind can hold it."""
-    if not isinstance(cell, str | bool | int | float):
+    if not isinstance(cell, str | bool | int | float) or cell in (np.inf, -np.inf):
         return False
     if kind == "truths":
         return cell in (True, False)

@@ -64,11 +64,9 @@ def lines_between(route: ExactRoute, baselines: Baselines, rows: Indices, *, mos
         nothing = np.zeros((len(ends), 0), dtype=np.bool_)
         return Lines(ends, np.arange(len(ends)), route.x[ends], Setting(nothing, nothing), len(rows))
     differs = np.concatenate([held.differs(int(row), baselines.of(int(row))) for row in rows])
-    for i in range(len(held.columns)):  # what the form does not see takes no lines
-        one = np.zeros_like(differs)
-        one[:, i] = differs[:, i]
-        if np.array_equal(_placed(route, baselines, ends, which, one), route.x[ends], equal_nan=True):
-            differs[:, i] = False
+    if route.known is not None and route.known.is_by_column:  # what the form does not see takes no lines
+        _check(route, baselines, ends, which, differs)
+        differs = _seen(route, baselines, ends, which, differs)
     columns = differs.sum(axis=1)
     widest = int(columns.max(initial=0))
     if widest > MOST_COLUMNS:
@@ -83,30 +81,46 @@ def lines_between(route: ExactRoute, baselines: Baselines, rows: Indices, *, mos
     way = np.arange(len(pairs)) - np.repeat(np.cumsum(2**columns) - 2**columns, 2**columns)
     rank = np.cumsum(differs, axis=1) - 1
     is_end = ((way[:, None] >> np.maximum(rank[pairs], 0)) & 1).astype(np.bool_) | ~differs[pairs]
-    x = _placed(route, baselines, ends[pairs], which[pairs], differs[pairs] & ~is_end, is_checked=True)
+    is_start = differs[pairs] & ~is_end
+    _check(route, baselines, ends[pairs], which[pairs], is_start)
+    x = _placed(route, baselines, ends[pairs], which[pairs], is_start)
     return Lines(ends[pairs], pairs, x, Setting(differs[pairs], is_end), len(rows))
 
 
-def _placed(
-    route: ExactRoute, baselines: Baselines, rows: Indices, which: Indices, is_start: Flags, *, is_checked: bool = False
-) -> Array:
+def _seen(route: ExactRoute, baselines: Baselines, rows: Indices, which: Indices, differs: Flags) -> Flags:
+    """(n, h) columns that differ and change what the form is given, each by itself."""
+    seen = np.zeros_like(differs)
+    for i in range(differs.shape[1]):
+        one = np.zeros_like(differs)
+        one[:, i] = differs[:, i]
+        here, there = route.x[rows], _placed(route, baselines, rows, which, one)
+        seen[:, i] = ~((here == there) | (np.isnan(here) & np.isnan(there))).all(axis=1)
+    return seen
+
+
+def _placed(route: ExactRoute, baselines: Baselines, rows: Indices, which: Indices, is_start: Flags) -> Array:
     """Rows (n, D) with some held columns as in the baselines `which`, in coordinates of the form."""
     problem, held = route.problem, baselines.held
     points, x = view_of(problem).rows[rows].copy(), problem.x[rows].copy()
-    asked = problem.rows[rows].copy() if is_checked else None
-    for i, j in enumerate(held.columns):
-        here = is_start[:, i]
-        points[here, j], x[here, j] = held.codes[which[here], i], held.numbers[which[here], i]
-        if asked is not None:
-            asked[here, j] = held.codes[which[here], i]
-    found = route.placed(points, x)
-    if asked is not None:
-        evaluation = Evaluation(problem.model, automatic_batch_size(asked.shape[1], np.dtype(np.float64)))
-        answers = evaluation.values(asked, lambda i: f"row {rows[i]} with columns of its baseline")
-        size = max(route.form.size(found), float(np.abs(answers).max()))
-        if not np.abs(route.form.values(found) - answers).max() <= AGREES * size:
-            msg = (
-                "the closed form is not the model where held columns have the values of the baseline. Leave method out"
-            )
-            raise NoClosedForm(msg, argument="method")
-    return found
+    _set(points, held.columns, held.codes[which], is_start)
+    _set(x, held.columns, held.numbers[which], is_start)
+    return route.placed(points, x)
+
+
+def _check(route: ExactRoute, baselines: Baselines, rows: Indices, which: Indices, is_start: Flags) -> None:
+    """Refuse where the form is not the model at rows with some held columns as in the baselines `which`."""
+    problem, held = route.problem, baselines.held
+    found = _placed(route, baselines, rows, which, is_start)
+    asked = problem.rows[rows].copy()
+    _set(asked, held.columns, held.codes[which], is_start)
+    evaluation = Evaluation(problem.model, automatic_batch_size(asked.shape[1], np.dtype(np.float64)))
+    answers = evaluation.values(asked, lambda i: f"row {rows[i]} with columns of its baseline")
+    size = max(route.form.size(found), float(np.abs(answers).max()))
+    if not np.abs(route.form.values(found) - answers).max() <= AGREES * size:
+        msg = "the closed form is not the model where held columns have the values of the baseline. Leave method out"
+        raise NoClosedForm(msg, argument="method")
+
+
+def _set(points: Array, columns: Indices, values: Array, is_start: Flags) -> None:
+    """Put values (n, h) into columns of points (n, .), where flags (n, h) say so."""
+    points[:, columns] = np.where(is_start, values, points[:, columns])

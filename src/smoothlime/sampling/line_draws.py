@@ -37,7 +37,7 @@ WIDEST = 128
 """Features up to which a regression is fitted: its matrices are kept for each group."""
 
 PLACES, STEPS, WHICH, SET = 2_000, 2_001, 2_002, 2_003
-"""Purposes of random numbers, away from those that designs number."""
+"""Purposes of random numbers, away from those that designs number; the last is that of the first held column."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,12 +109,13 @@ class _Line:
         self.sampler, self.row, self.factor = sampler, row, factor
         self.starts, self.goal = starts, end
         key = Key(sampler.seed, None if sampler.is_shared else row)
-        self.places, self.steps, self.which, self.set = map(key.generator, (PLACES, STEPS, WHICH, SET))
+        self.places, self.steps, self.which = map(key.generator, (PLACES, STEPS, WHICH))
         f = len(factor.free)
         held = sampler.baselines.held
         at = sampler.baselines.of(row)
         self.differs, self.codes = held.differs(row, at), held.codes[at]  # (m, h)
         self.held = held.columns
+        self.set = [key.generator(SET + int(j)) for j in self.held]  # by column: other rows may differ in others
         self.columns = np.concatenate([factor.free, self.held])
         self.of_held = np.zeros((GROUPS, len(self.held)))
         self.sums = np.zeros((GROUPS, f))
@@ -159,7 +160,7 @@ class _Line:
         middle = begins + t[:, None] * delta
         ends = slice(None, None, 2)
         turned = np.concatenate([steps[ends], -steps[ends]])
-        is_start = self.differs[which] & (self.set.random((len(t), len(self.held))) >= t[:, None])  # as in the baseline
+        is_start = self.differs[which] & (self._chances(len(t)) >= t[:, None])  # as in the baseline
         codes, starts = self.codes[which], np.concatenate([which[ends]] * 2)
         at_start = self._points(self.starts[starts] + turned, self.codes[starts], self.differs[starts])
         asked = [self._points(self.goal + turned), at_start]
@@ -184,6 +185,10 @@ class _Line:
         self.first = float(values[0]) if self.first is None else self.first
         away = values - self.first
         self.moments += [len(away), away.sum(), (away**2).sum()]
+
+    def _chances(self, n: int) -> Array:
+        """(n, h) of which columns are set."""
+        return np.array([each.random(n) for each in self.set]).reshape(-1, n).T
 
     def _switch(
         self, free: Array, codes: Array, is_start: Flags, which: Indices, values: Array, groups: Indices
