@@ -1,6 +1,6 @@
 """Makes the Python blocks of the pages here run as tests, in order and sharing names within a page.
 
-Blocks of `py` instead of `python` need another environment: tests/frameworks runs those.
+Blocks of `py` instead of `python` need another environment: tests/frameworks and tests/engines run those.
 """
 
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE

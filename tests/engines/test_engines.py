@@ -1,7 +1,10 @@
 """The same bits from every engine, whatever happens to its workers."""
 
 import os
+import re
+import shutil
 import signal
+from pathlib import Path
 
 import engine_models
 import pyarrow.parquet as pq
@@ -87,7 +90,7 @@ def test_what_was_begun_here_a_cluster_ends(cluster, rows, truth, start, tmp_pat
     assert lines(out).equals(truth)
 
 
-def test_the_command_line_reaches_a_cluster_and_functions_of_a_script_go_along(cluster, rows, tmp_path):
+def test_the_command_line_reaches_a_cluster(cluster, rows, tmp_path):
     asked = ["explain", "engine_models:wave", str(rows), "--path", HERE, "--n-samples", "256", "--out"]
     folders = tmp_path / "cluster", tmp_path / "local"
     where = ["--engine", cluster.engine, "--address", cluster.address]
@@ -117,6 +120,23 @@ def test_an_address_where_nobody_is_is_named(engine, rows, tmp_path):
     address = {"ray": "127.0.0.1:9", "dask": "tcp://127.0.0.1:9"}[engine]
     with pytest.raises(sl.errors.InvalidArgument, match=r"127.0.0.1:9.* cannot be used"):
         sl.explain_table(engine_models.wave, rows, tmp_path / "out", engine=engine, address=address, **SETTINGS)
+
+
+def test_the_blocks_of_the_page_run_and_leave_what_was_running(cluster, rows, tmp_path, monkeypatch):
+    page = Path(__file__).parents[2] / "docs" / "big-tables.md"
+    blocks = re.findall(r"```py\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    (code,) = [each for each in blocks if f'engine="{cluster.engine}"' in each]
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(rows, "customers.parquet")
+    code = re.sub(r"first:6379|tcp://scheduler:8786", cluster.address, code)
+    exec(compile(code, str(page), "exec"), {"sl": sl, "model": lambda a: engine_models.wave(a)})
+    sl.explain_table(engine_models.wave, rows, "local", sigma=0.5, progress=False)
+    assert lines(f"slopes-by-{cluster.engine}").equals(lines("local"))
+    if cluster.engine == "ray":
+        import ray
+
+        assert ray.is_initialized()
+        ray.shutdown()
 
 
 def _with_a_lock():

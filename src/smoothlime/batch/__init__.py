@@ -3,7 +3,7 @@
 explain_table ─► plan (columns, scales, first rows) ─► manifest
        │
        └─► source ─► blocks ─► engine ─► work.explain_block ─► parts, then the journal
-           (Parquet, CSV)      (local)                         (written whole, renamed)
+           (Parquet, CSV)      (local, ray, dask)              (written whole, renamed)
 
 `load` and `merge` read such a folder.
 """
