@@ -136,6 +136,8 @@ def test_the_blocks_of_the_page_run_and_leave_what_was_running(cluster, rows, tm
         import ray
 
         assert ray.is_initialized()
+        with pytest.raises(sl.errors.InvalidArgument, match=r"is connected to Ray at .*leave address out"):
+            sl.explain_table(engine_models.wave, rows, "elsewhere", engine="ray", address="elsewhere:1", **SETTINGS)
         ray.shutdown()
 
 

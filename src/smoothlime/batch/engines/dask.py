@@ -44,9 +44,13 @@ def run_dask(model: ModelReference, job: Job, blocks: Iterator[Block], workers: 
         tasks = _Tasks(distributed, client, job, name, workers.count)
         try:
             yield from tasks.run(waiting)
+        except (CancelledError, distributed.comm.CommClosedError) as err:
+            msg = f"Dask has lost the blocks that it was given: {err}. The same call goes on from what is there"
+            raise RemoteError(msg) from err
         finally:
-            client.cancel(list(tasks.held), force=True)
-            client.unregister_worker_plugin(name)
+            with contextlib.suppress(OSError):  # where nobody is there any more
+                client.cancel(list(tasks.held), force=True)
+                client.unregister_worker_plugin(name)
 
 
 def _plugin(distributed: Any, payload: bytes) -> Any:
@@ -157,8 +161,6 @@ class _Tasks:
             except TimeoutError:
                 if not self.client.ncores():
                     log.info("Dask has no worker yet")
-            except CancelledError as err:
-                raise _gone(err) from err
 
     def _taken(self, future: Any, block: Block | None) -> Generator[Done, None, None]:
         """What came of a task."""
@@ -174,13 +176,7 @@ class _Tasks:
                 msg = "workers of Dask end before they have the model; their log may say why"
                 raise InvalidArgument(msg, argument="engine") from None
             return
-        except CancelledError as err:
-            raise _gone(err) from err
         if isinstance(answer, BaseException):
             raise answer
         if answer is not None:
             yield answer
-
-
-def _gone(err: Exception) -> RemoteError:
-    return RemoteError(f"Dask has lost the blocks that it was given: {err}. The same call goes on from what is there")

@@ -48,6 +48,10 @@ def run_ray(model: ModelReference, job: Job, blocks: Iterator[Block], workers: W
 def _connected(ray: Any, workers: Workers) -> Iterator[int]:
     """Ray, and how many workers there are to be. What is running already is used, and left as it was."""
     if ray.is_initialized():
+        here = ray.get_runtime_context().gcs_address
+        if workers.address not in (None, "auto", here):
+            msg = f"this process is connected to Ray at {here!r}; leave address out, or call ray.shutdown() first"
+            raise InvalidArgument(msg, argument="address")
         yield workers.count or _room(ray, workers)
         return
     address = workers.address or os.environ.get("RAY_ADDRESS")
