@@ -45,8 +45,8 @@ def run_dask(model: ModelReference, job: Job, blocks: Iterator[Block], workers: 
         try:
             yield from tasks.run(waiting)
         except (CancelledError, distributed.comm.CommClosedError) as err:
-            why, *_ = str(err).splitlines() or [type(err).__name__]
-            msg = f"Dask has lost the blocks that it was given ({why.rstrip(':.')}). The same call goes on from what is there"
+            why = (str(err).splitlines() or [type(err).__name__])[0].rstrip(":.")
+            msg = f"Dask has lost the blocks that it was given ({why}). The same call goes on from what is there"
             raise RemoteError(msg) from err
         finally:
             with contextlib.suppress(OSError):  # where nobody is there any more
