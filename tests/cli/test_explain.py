@@ -481,7 +481,8 @@ def test_a_table_may_come_through_a_pipe(folder):
 class TestWithoutDataFrames:
     @pytest.fixture(autouse=True)
     def without_libraries(self, monkeypatch):
-        monkeypatch.setattr("smoothlime.cli._tables._library", lambda: None)
+        for module in ("cli._tables", "batch.frames"):
+            monkeypatch.setattr(f"smoothlime.{module}.frame_library", lambda: None)
 
     def test_columns_keep_their_names(self, folder):
         out = folder / "e.json"
@@ -552,7 +553,8 @@ def test_an_index_of_pandas_is_a_column_only_where_it_is_named(folder, library, 
     from smoothlime.cli._tables import load_tables
     from smoothlime.space.tables import as_table
 
-    monkeypatch.setattr("smoothlime.cli._tables._library", lambda: library)
+    for module in ("cli._tables", "batch.frames"):
+        monkeypatch.setattr(f"smoothlime.{module}.frame_library", lambda: library)
     frame = pd.DataFrame({"idx": [7, 2, 4], "a": [1.0, 2.0, 3.0]})
     frame.set_index("idx").to_parquet(folder / "named.parquet")
     frame[["a"]].iloc[[2, 0, 1]].to_parquet(folder / "unnamed.parquet")
@@ -583,7 +585,8 @@ def test_decimals_are_numbers(folder, library, monkeypatch):
     from smoothlime.cli._tables import load_tables
     from smoothlime.space.tables import as_table
 
-    monkeypatch.setattr("smoothlime.cli._tables._library", lambda: library)
+    for module in ("cli._tables", "batch.frames"):
+        monkeypatch.setattr(f"smoothlime.{module}.frame_library", lambda: library)
     cells = pa.array([Decimal("1.25"), None], pa.decimal128(5, 2))
     parquet.write_table(pa.table({"a": cells, "b": [1.0, 2.0]}), folder / "decimals.parquet")
     table = as_table(load_tables(str(folder / "decimals.parquet"), None).rows)

@@ -1,5 +1,6 @@
 """`explain` into a folder, and `merge`."""
 
+import dataclasses
 import json
 import sys
 
@@ -11,6 +12,7 @@ from click.testing import CliRunner
 from xgboost import XGBRegressor
 
 import smoothlime as sl
+from smoothlime.batch.manifest import read_manifest
 from smoothlime.cli import main
 
 
@@ -108,13 +110,14 @@ def test_merge_says_what_is_missing(here):
         done = run("merge", *words)
         assert done.exit_code == 2
         assert any(each in done.stderr for each in message.split("|"))
-    manifest = json.loads((here / "slopes" / "_manifest.json").read_text())
-    (here / "slopes" / "_manifest.json").write_text(json.dumps(manifest | {"finished": None}))
+    manifest = read_manifest(here / "slopes")
+    dataclasses.replace(manifest, finished=None).write(here / "slopes")
     done = run("merge", "slopes", "a.parquet")
     assert "is not finished: 300 of 300 rows are there. Run it again" in done.stderr
     with pytest.raises(sl.errors.UnreadableFile, match="is not finished"):
         sl.load("slopes")
-    (here / "slopes" / "_manifest.json").write_text(json.dumps(manifest | {"version": 99}))
+    later = json.loads((here / "slopes" / "_manifest.json").read_text()) | {"version": 99}
+    (here / "slopes" / "_manifest.json").write_text(json.dumps(later))
     assert "format version 99" in run("merge", "slopes", "a.parquet").stderr
     assert not (here / "a.parquet").exists()
 

@@ -330,6 +330,19 @@ def test_types_in_skops_are_named_before_they_are_made(tmp_path, table):
         read_model(path, trust_types=["os system"])
 
 
+def test_pipelines_that_impute_are_read_from_skops(tmp_path, table):
+    import skops.io
+    from sklearn.impute import SimpleImputer
+    from sklearn.linear_model import LinearRegression
+    from sklearn.pipeline import make_pipeline
+
+    rows = np.asarray(table, dtype=float)
+    model = make_pipeline(SimpleImputer(), LinearRegression()).fit(rows, rows.sum(axis=1))
+    skops.io.dump(model, tmp_path / "model.skops")
+    read, _ = read_model(tmp_path / "model.skops")
+    np.testing.assert_array_equal(read.predict(rows), model.predict(rows))
+
+
 def zipped(**members):
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:

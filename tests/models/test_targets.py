@@ -104,6 +104,8 @@ class TestTargets:
         (1.5, WrongType, r"target must be an output's position or name"),
         ({"red": 0}, InvalidArgument, r"weight other than 0"),
         ({"red": np.nan}, InvalidArgument, r"weights must be finite numbers"),
+        ({"red": 1e308, "green": -1e308}, InvalidArgument, r"weights must be finite numbers, and 1e\+100 at most"),
+        ({"red": 10**400}, InvalidArgument, r"weights must be finite numbers, and 1e\+100 at most"),
         ({"purple": 1}, InvalidArgument, r"target 'purple' is not an output"),
         (["red"], InvalidArgument, r"target has 1 entries for 2 rows; a list is one output for each row"),
         ([], InvalidArgument, r"target has 0 entries for 2 rows"),

@@ -36,6 +36,8 @@ class ColumnType:
 
     arrow: Any
     is_said: bool = False
+    is_empty: bool = False
+    """Whether no cell spoke for it"""
 
 
 def infer(cells: Any) -> ColumnType:
@@ -46,7 +48,7 @@ def infer(cells: Any) -> ColumnType:
     stripped = pc.utf8_trim_whitespace(cells)
     known = pc.filter(stripped, pc.invert(_is_missing(stripped)))
     if not len(known):
-        return ColumnType(pa.float64())
+        return ColumnType(pa.float64(), is_empty=True)
     if pc.all(pc.is_in(pc.utf8_lower(known), pa.array(["true", "false"]))).as_py():
         return ColumnType(pa.bool_())
     whole = pc.match_substring_regex(known, f"^({WHOLE})$")

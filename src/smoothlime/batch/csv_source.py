@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,8 +23,11 @@ class CsvSource:
     types: dict[str, ColumnType]
 
     @classmethod
-    def open(cls, path: str, types: Any = None) -> CsvSource:
-        """Names from the header, and types from the first MiB, unless they are given."""
+    def open(cls, path: str, types: Any = None, *, guessed: Sequence[str] = (), key: str | None = None) -> CsvSource:
+        """Names from the header, and types from the first MiB, unless they are given; `guessed` says which never were.
+
+        The key has one type, from the first row to the last: parts must fit together.
+        """
         import pyarrow as pa
 
         try:
@@ -37,12 +40,18 @@ class CsvSource:
         if other is not None:
             msg = f"{path!r} has {other!r} between its columns; save it with commas"
             raise InvalidArgument(msg, argument="source")
-        said = read_types(types, tuple(names))
-        first = next(_batches(path, tuple(names), {}), None)
+        found = read_types(types, tuple(names))
+        odd: dict[int, str] = {}
+        first = next(_batches(path, tuple(names), odd), None)
         if first is None:
-            msg = f"{path!r} must have a header and at least one row"
+            what = f"; row 0 is none, as {odd[0]}" if odd else ""
+            msg = f"{path!r} must have a header and at least one row{what}"
             raise InvalidArgument(msg, argument="source")
-        return cls(path, {name: said.get(name) or infer(first.column(name)) for name in names})
+        found |= {name: ColumnType(found[name].arrow) for name in guessed if name in found}
+        found |= {name: infer(first.column(name)) for name in names if name not in found}
+        if key in found:
+            found[key] = ColumnType(pa.string() if found[key].is_empty else found[key].arrow, is_said=True)
+        return cls(path, {name: found[name] for name in names})
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -71,7 +80,8 @@ class CsvSource:
     def spec(self) -> dict[str, Any]:
         """Its path, and the types of its columns."""
         types = {name: str(each.arrow) for name, each in self.types.items()}
-        return {"source": os.path.abspath(self.path), "types": types}
+        guessed = [name for name, each in self.types.items() if not each.is_said]
+        return {"source": os.path.abspath(self.path), "types": types, "guessed": guessed}
 
     def runs(self, columns: tuple[str, ...], size: int, is_wanted: Callable[[int, int], bool]) -> Iterator[Run]:
         """About a MiB of text at a time; rows with too few or too many cells, or cells that do not fit, have failed."""

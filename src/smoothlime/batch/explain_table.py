@@ -132,7 +132,7 @@ def explain_table(
     settings |= {"method": method, "sigma": sigma, "scale": scale, "fixed": list(fixed), "target": target}
     settings |= {"output": output, "design": design}
     check_choice(output, "output", ("probability", "margin"))
-    table = open_source(source, types)
+    table = open_source(source, types, key=key)
     folder = _made(destination, table)
     reference = ModelReference.to(model)
     request = Request(reference, table, settings, background, key, columns, block_rows, progress)

@@ -13,9 +13,16 @@ def frame_library() -> Any:
 
 
 def as_frame(table: Any, levels: Mapping[str, Any] | None = None) -> Any:
-    """An Arrow table as a data frame; columns of `levels` are categoricals with these, whatever the table lists."""
-    import narwhals as nw
+    """An Arrow table as a data frame; columns of `levels` are categoricals with these, whatever the table lists.
 
+    Decimals become floats: data frames would hold them as objects.
+    """
+    import narwhals as nw
+    import pyarrow as pa
+
+    for j, field in enumerate(table.schema):
+        if pa.types.is_decimal(field.type):
+            table = table.set_column(j, field.name, table.column(j).cast(pa.float64()))
     for name, known in (levels or {}).items():
         table = table.set_column(table.schema.get_field_index(name), name, _coded(table.column(name), known))
     return nw.from_arrow(table, backend=frame_library() or "pyarrow").to_native()

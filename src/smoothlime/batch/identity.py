@@ -48,7 +48,7 @@ def ends_of_text(path: str) -> bytes:
         return head + file.read(HEAD)
 
 
-def footer(path: str) -> bytes:
+def footer(path: str | os.PathLike[str]) -> bytes:
     """The footer of a Parquet file, which says where its pages are and how many rows they hold."""
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size

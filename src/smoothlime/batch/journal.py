@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..errors import InvalidArgument, UnreadableFile, UnwritableFile
+from .identity import footer
 from .layout import ERRORS, JOURNAL, LOCK, part_name
 
 
@@ -28,32 +31,48 @@ class Entry:
     """Of its part"""
     error_bytes: int
     """Of the part with its errors, 0 where it has none"""
+    seal: str
+    """A digest of the footers of both, which hold counts and ends of all columns: no other part has the same"""
     warned: dict[str, str] = field(default_factory=dict)
 
     def is_whole(self, folder: Path) -> bool:
-        """Whether its files are there, as long as they were."""
-        files = (
-            (folder / part_name(self.block), self.bytes),
-            (folder / ERRORS / part_name(self.block), self.error_bytes),
-        )
-        return all(size == 0 or (path.is_file() and path.stat().st_size == size) for path, size in files)
+        """Whether its files are there, and are those that were written."""
+        name = part_name(self.block)
+        sizes = {folder / name: self.bytes, folder / ERRORS / name: self.error_bytes}
+        files = [(path, size) for path, size in sizes.items() if size]
+        try:
+            is_there = all(path.is_file() and path.stat().st_size == size for path, size in files)
+            return is_there and seal_of(footer(path) for path, _ in files) == self.seal
+        except OSError:
+            return False
+
+
+def seal_of(footers: Iterable[bytes]) -> str:
+    """A digest of the footers of Parquet files."""
+    return hashlib.sha256(b"".join(footers)).hexdigest()[:16]
 
 
 def read_journal(folder: Path) -> dict[int, Entry]:
-    """Finished blocks by their number; a line that was cut short at the end does not count."""
+    """Finished blocks by their number; a line that was cut short, or is damaged, does not count."""
     try:
         data = (folder / JOURNAL).read_bytes()
     except FileNotFoundError:
         return {}
+    except OSError as err:
+        msg = f"{str(folder / JOURNAL)!r} cannot be read: {err.strerror or err}"
+        raise UnreadableFile(msg) from err
     found = {}
-    for line in data[: data.rfind(b"\n") + 1].splitlines():
-        try:
-            entry = Entry(**json.loads(line))
-        except (ValueError, TypeError) as err:
-            msg = f"{str(folder / JOURNAL)!r} is damaged: {err}. Start anew with resume=False"
-            raise UnreadableFile(msg) from err
-        found[entry.block] = entry
+    for line in data[: data.rfind(b"\n") + 1].split(b"\n"):
+        packed, _, check = line.rpartition(b" ")
+        if check == _check(packed):
+            entry = Entry(**json.loads(packed))
+            found[entry.block] = entry
     return found
+
+
+def _check(packed: bytes) -> bytes:
+    """What stands behind a line of the journal, and tells whether it is as it was written."""
+    return b"%08x" % zlib.crc32(packed)
 
 
 class Journal:
@@ -82,7 +101,8 @@ class Journal:
         """A line, on the disk before this returns; or none of it."""
         assert self._file is not None
         end = self._file.seek(0, os.SEEK_END)
-        line = json.dumps(asdict(entry)).encode() + b"\n"
+        packed = json.dumps(asdict(entry)).encode()
+        line = packed + b" " + _check(packed) + b"\n"
         try:
             if self._file.write(line) < len(line):
                 raise OSError(None, "no space is left for a line")

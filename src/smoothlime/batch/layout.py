@@ -11,7 +11,7 @@ Names with a line in front are hidden from readers of Parquet folders, such as p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,8 +43,9 @@ class Columns:
     @classmethod
     def of(cls, features: Sequence[str], key: str | None) -> Columns:
         """A feature is called what it is, unless something else is called so already: then it is a slope."""
-        row = key or "row"
-        taken = {row, *NUMBERS, "converged", *COUNTS, *LAST}
+        others = {*NUMBERS, "converged", *COUNTS, *LAST}
+        row = _key_beside(others, key or "row")
+        taken = {row, *others}
         slopes, errors = [], []
         for name in features:
             slope = name
@@ -81,10 +82,15 @@ def failures(failed: Sequence[tuple[int, str]], keys: Any = None, key: str | Non
     import pyarrow as pa
 
     found = {"row": pa.array([row for row, _ in failed], pa.int64())}
-    if key is not None and key != "row":
-        found[key] = keys
+    if key is not None:
+        found[_key_beside(("row", "reason"), key)] = keys
     found["reason"] = pa.array([reason for _, reason in failed], pa.string())
     return pa.table(found)
+
+
+def _key_beside(others: Collection[str], key: str) -> str:
+    """What a column of keys is called, beside others that are always there."""
+    return f"{key}_key" if key in others else key
 
 
 def _number(values: Any) -> Any:

@@ -20,6 +20,7 @@ from .blocks import cut
 from .journal import Entry, read_journal
 from .layout import COUNTS, ERRORS, LAST, NUMBERS, Columns, part_name
 from .manifest import Manifest, read_manifest
+from .parts import read_part
 from .source import Source, open_source
 from .survey import gaps_of, numbers_of
 
@@ -93,10 +94,10 @@ def finished_job(folder: Path) -> tuple[Manifest, list[Entry]]:
             f"the job in {str(folder)!r} is not finished: {there:,} of {manifest.count:,} rows are there. Run it again"
         )
         raise UnreadableFile(msg)
-    entries = [journal[index] for index in sorted(journal)]
+    entries = [journal[index] for index in range(manifest.blocks) if index in journal]
     gone = next((entry for entry in entries if not entry.is_whole(folder)), None)
     if gone is not None or len(entries) != manifest.blocks:
-        what = "its journal is not whole" if gone is None else f"{part_name(gone.block)} is missing, or cut short"
+        what = "its journal is not whole" if gone is None else f"{part_name(gone.block)} is missing, or is another"
         msg = f"{str(folder)!r} is damaged: {what}. Explain the table again to the same folder, which mends it"
         raise UnreadableFile(msg)
     return manifest, entries
@@ -144,7 +145,6 @@ def _by_block(entries: Sequence[Entry], chosen: Any) -> Iterator[tuple[Entry, An
 def _lines(folder: Path, entries: Sequence[Entry], columns: Columns, chosen: Any) -> dict[str, Any]:
     """Arrays of the chosen lines by column."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     found: dict[str, Any] = {name: np.full(len(chosen), np.nan) for name in columns.numbers}
     found["converged"] = np.zeros(len(chosen), dtype=np.bool_)
@@ -152,11 +152,7 @@ def _lines(folder: Path, entries: Sequence[Entry], columns: Columns, chosen: Any
     found |= {name: np.full(len(chosen), "", dtype=object) for name in LAST[2:]}
     for entry, inside, there in _by_block(entries, chosen):
         path = folder / part_name(entry.block)
-        try:
-            part = pq.read_table(path, columns=list(found), partitioning=None).take(pa.array(inside))
-        except (pa.ArrowException, OSError, KeyError) as err:
-            msg = f"{str(path)!r} cannot be read: {err}"
-            raise UnreadableFile(msg) from err
+        part = read_part(path, list(found)).take(pa.array(inside))
         for name, into in found.items():
             into[there] = part.column(name).to_numpy()
     return found
@@ -201,11 +197,9 @@ def _source_of(manifest: Manifest) -> Source:
 
 def _failed(folder: Path, entry: Entry) -> Array:
     """Positions of the rows of a block that were not explained."""
-    import pyarrow.parquet as pq
-
     if not entry.failed:
         return np.zeros(0, dtype=np.int64)
-    return np.asarray(pq.read_table(folder / ERRORS / part_name(entry.block), partitioning=None).column("row"))
+    return np.asarray(read_part(folder / ERRORS / part_name(entry.block), ["row"]).column("row"))
 
 
 def _explanation(manifest: Manifest, columns: Columns, lines: dict[str, Any], rows: tuple[Array, Flags]) -> Explanation:

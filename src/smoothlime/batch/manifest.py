@@ -78,6 +78,8 @@ class Manifest:
         content = {"format": FORMAT, "version": VERSION} | {
             name: getattr(self, name) for name in self.__dataclass_fields__
         }
+        content = json.loads(json.dumps(content))
+        content["digest"] = digest(content)
         write_whole(folder / MANIFEST, json.dumps(content, indent=1).encode(), is_durable=True)
 
 
@@ -94,10 +96,12 @@ def read_manifest(folder: Path) -> Manifest | None:
     if not isinstance(raw, dict) or raw.get("format") != FORMAT:
         msg = f"{str(path)!r} is no manifest of smoothlime"
         raise UnreadableFile(msg)
-    if raw["version"] > VERSION:
-        msg = (
-            f"{str(path)!r} has format version {raw['version']}, and this smoothlime reads up to {VERSION}: upgrade it"
-        )
+    version = raw.get("version")
+    if isinstance(version, int) and version > VERSION:
+        msg = f"{str(path)!r} has format version {version}, and this smoothlime reads up to {VERSION}: upgrade it"
+        raise UnreadableFile(msg)
+    if raw.pop("digest", None) != digest(raw):
+        msg = f"{str(path)!r} is damaged, or was edited: explain the table anew with resume=False (--no-resume)"
         raise UnreadableFile(msg)
     try:
         fields = {name: raw[name] for name in Manifest.__dataclass_fields__}

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from .._core.optional import require
-from ..errors import InvalidArgument, UnreadableFile, UnwritableFile
+from ..errors import InvalidArgument, UnwritableFile
 from ..io.files import check_writable
 from .layout import ERRORS, FORMAT, part_name
 from .load import finished_job
+from .parts import read_part
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +56,12 @@ def merge(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Merged
 
 def _write(path: Path, parts: list[Path], notes: bytes) -> None:
     """One part after the other; those that are small share a row group."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     writer: Any = None
     try:
         for part in parts:
-            try:
-                table = pq.read_table(part, partitioning=None)
-            except (pa.ArrowInvalid, OSError) as err:
-                msg = f"{str(part)!r} cannot be read: {err}"
-                raise UnreadableFile(msg) from err
+            table = read_part(part)
             if writer is None:
                 schema = table.schema.with_metadata({b"smoothlime": notes})
                 writer = pq.ParquetWriter(path, schema)

@@ -146,7 +146,7 @@ class ParquetSource:
                     raise UnreadableFile(msg)
 
     def _typed(self, batch: Any, columns: tuple[str, ...], file: ParquetFile) -> Any:
-        """A batch in the columns and types of the table; decimals as floats."""
+        """A batch in the columns and types of the table."""
         import pyarrow as pa
 
         found = {}
@@ -156,8 +156,6 @@ class ParquetSource:
                 found[name] = pa.repeat(pa.scalar(file.keys[name]), len(batch)).cast(kind)
                 continue
             column = batch.column(name)
-            if pa.types.is_decimal(kind):
-                kind = pa.float64()
             found[name] = column if column.type == kind or pa.types.is_dictionary(kind) else column.cast(kind)
         return pa.table(found)
 

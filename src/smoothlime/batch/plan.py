@@ -98,8 +98,11 @@ def plan_job(request: Request, old: Manifest | None, folder: Any) -> Planned:
 def _asked(request: Request, chosen: Chosen) -> dict[str, Any]:
     """What must be the same for a job to go on, as JSON has it."""
     size = request.block_rows
+    opened = request.source.spec()
+    types = {name: kind for name, kind in (opened["types"] or {}).items() if name in chosen.read}
     asked = {
         "source": request.source.identity(),
+        "types": {name: f"{kind}, guessed" if name in opened["guessed"] else kind for name, kind in types.items()},
         "features": list(chosen.features),
         "key": chosen.key,
         "block_rows": rows_per_block(len(chosen.features)) if size == "auto" else size,

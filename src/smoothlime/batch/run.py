@@ -83,7 +83,8 @@ def run_job(request: Request, run: Run, folder: Path) -> Written:
     clear_passing(folder)
     if manifest.ignored:
         log.info("columns that the model does not take are ignored: %s", ", ".join(map(repr, manifest.ignored)))
-    done = {index: entry for index, entry in read_journal(folder).items() if entry.is_whole(folder)}
+    there = read_journal(folder)
+    done = {index: there[index] for index in range(manifest.blocks) if index in there and there[index].is_whole(folder)}
     totals = Totals()
     for entry in done.values():
         totals.add(entry)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -62,7 +62,7 @@ class Source(Protocol):
         ...
 
 
-def open_source(source: Any, types: Any = None) -> Source:
+def open_source(source: Any, types: Any = None, *, guessed: Sequence[str] = (), key: str | None = None) -> Source:
     """A table by the path of a file or folder, a glob, a list of these, or as a dataset of pyarrow."""
     require("pyarrow.parquet", extra="parquet", to="read tables file by file")
     if type(source).__module__.startswith("pyarrow") and hasattr(source, "get_fragments"):
@@ -89,7 +89,7 @@ def open_source(source: Any, types: Any = None) -> Source:
         other = paths[are_parquet.index(False)]
         msg = f"source names {len(paths)} files, and {other!r} is no Parquet file: several are read of Parquet only"
         raise InvalidArgument(msg, argument="source")
-    return CsvSource.open(paths[0], types)
+    return CsvSource.open(paths[0], types, guessed=guessed, key=key)
 
 
 def _only_parquet(source: Source, types: Any) -> Source:

@@ -164,7 +164,7 @@ def numbers_of(rows: Any, columns: tuple[str, ...]) -> Array:
     found = np.full((len(rows), len(columns)), np.nan)
     for j, name in enumerate(columns):
         kind = rows.schema.field(name).type
-        if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
             found[:, j] = rows.column(name).cast(pa.float64(), safe=False).to_numpy()
     return found
 

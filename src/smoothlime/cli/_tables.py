@@ -99,8 +99,6 @@ def _head(path: str) -> bytes:
 def _parquet(path: str, columns: tuple[str, ...], of_model: tuple[str, ...]) -> Any:
     """An Arrow table, without the metadata by which pandas would hide columns in an index."""
     parquet: Any = require("pyarrow.parquet", extra="parquet", to="read Parquet files")
-    import pyarrow as pa
-
     try:
         with parquet.ParquetFile(path) as file:  # read_table would take folders named x=1 for columns
             table = file.read()
@@ -112,11 +110,7 @@ def _parquet(path: str, columns: tuple[str, ...], of_model: tuple[str, ...]) -> 
     index = [each for each in notes.get("index_columns", []) if isinstance(each, str)]
     usual = [name for name in table.column_names if name not in index]
     wanted = _wanted(path, columns or _of_model(path, of_model, usual), table.column_names, usual)
-    table = table.select(wanted).replace_schema_metadata(None)
-    for j, field in enumerate(table.schema):
-        if pa.types.is_decimal(field.type):  # pandas would hold them as objects
-            table = table.set_column(j, field.name, table.column(j).cast(pa.float64()))
-    return table
+    return table.select(wanted).replace_schema_metadata(None)
 
 
 def _csv(path: str, columns: tuple[str, ...], of_model: tuple[str, ...]) -> dict[str, list[str]]:

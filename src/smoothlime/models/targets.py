@@ -16,6 +16,9 @@ from ..errors import InvalidArgument, WrongType
 BY_ROW = "by row"
 """Name of what is explained where targets differ from row to row; `row_outputs` has their names."""
 
+LARGEST = 1e100
+"""Weight of an output: errors are made of squares, which must stay numbers."""
+
 
 class Score(tuple[str, ...]):
     """The one output of a margin of two classes: the score of the second, by its name.
@@ -203,8 +206,8 @@ def _contrast(target: Mapping[Any, Any], names: tuple[str, ...], r: int) -> Targ
     weights = np.zeros(len(names))
     parts = []
     for key, weight in target.items():
-        if isinstance(weight, bool) or not isinstance(weight, int | float | np.number) or not np.isfinite(weight):
-            msg = f"target weighs {key!r} with {weight!r}; weights must be finite numbers"
+        if isinstance(weight, bool) or not isinstance(weight, int | float | np.number) or not abs(weight) <= LARGEST:
+            msg = f"target weighs {key!r} with {weight!r}; weights must be finite numbers, and {LARGEST:g} at most"
             raise InvalidArgument(msg, argument="target")
         j = _position(key, names)
         weights[j] += float(weight)

@@ -22,13 +22,14 @@ from .ubjson import read_ubjson
 from .xgboost import check_xgboost
 
 TYPES = (
+    "numpy.dtype",
     "sklearn.ensemble._hist_gradient_boosting.binning._BinMapper",
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
     "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
     "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
     "sklearn.tree._tree.Tree",
 )
-"""Types of scikit-learn beyond its estimators that a skops file may hold: they hold numbers."""
+"""Types beyond scikit-learn's estimators that a skops file may hold: they hold numbers, or say of which kind."""
 
 
 @contextmanager
