@@ -661,3 +661,11 @@ def test_what_noise_adds_to_squares_is_taken_off(method, around):
     found = sl.interactions(model, np.tile(x, (1_000, 1)), sigma=around, **options)
     for got, wanted in ((found.quadratic, np.trace(h @ cov @ h @ cov) / 2), (found.linear, w @ cov @ w)):
         assert abs(got.mean() - wanted) < 5 * got.std() / np.sqrt(1_000)
+
+
+def test_shares_of_few_draws_add_up_to_1():
+    rows = np.tile(np.random.default_rng(0).normal(size=(7, 3)), (30, 1))
+    found = sl.interactions(Probit([9.0, 9.0, 9.0]), rows, sigma=0.5, n_samples=256, draws="independent")
+    shares = np.array(list(found.shares.values()))
+    assert (shares >= 0).all()
+    np.testing.assert_allclose(shares.sum(axis=0), 1.0, atol=1e-12)

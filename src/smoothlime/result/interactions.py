@@ -125,7 +125,7 @@ class Interactions:
         """Of the variance of the model nearby, (r,) each: "linear", "bends", "interactions" and "beyond".
 
         Squares of estimates are too large by their squared errors, which are taken off; a share is at least 0, and what
-        is left is "beyond". Where features are not perturbed independently of each other, bends and interactions
+        is left is "beyond". Where few draws make more than all of the others together, they are scaled to 1. Where features are not perturbed independently of each other, bends and interactions
         cannot be told apart, and are "quadratic" together. Of pairs that were not asked for nothing is known: they
         are "beyond".
         """
@@ -136,6 +136,8 @@ class Interactions:
             by_pair, is_bend = self._share_by_pair, self.pairs[:, 0] == self.pairs[:, 1]
             sums = (np.clip(np.nansum(by_pair[:, each], axis=1), 0, 1) for each in (is_bend, ~is_bend))
             found = {"linear": linear, **dict(zip(("bends", "interactions"), sums, strict=True))}
+        total = np.fmax(sum(found.values()), 1.0)
+        found = {name: each / total for name, each in found.items()}
         return found | {"beyond": np.clip(1 - sum(found.values()), 0, 1)}
 
     def top(self, k: int = 5, *, row: int = 0, confidence: float = 0.95) -> tuple[Pair, ...]:
