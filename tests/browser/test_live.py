@@ -24,12 +24,12 @@ CHANCE = "chance of default"
 
 
 @contextlib.contextmanager
-def served(subject):
+def served(subject, **settings):
     """The address of a page, on a port of its own."""
     import uvicorn
 
     token, bound = new_token(), server.listen("127.0.0.1", 0)
-    application = create_page(subject, token=token)
+    application = create_page(subject, token=token, **settings)
     running = uvicorn.Server(uvicorn.Config(application, log_level="warning", lifespan="off"))
     thread = threading.Thread(target=running.run, kwargs={"sockets": [bound]}, daemon=True)
     thread.start()
@@ -247,12 +247,68 @@ def test_a_model_that_raises_shows_its_error_as_text_and_the_page_goes_on(servin
     answered(page)
     page.locator("#after").click()
     page.locator("#error").wait_for(state="visible")
+    assert (page.locator("#told").text_content(), page.locator("#sentence").text_content()) == ("–", "")
     assert "RuntimeError" in page.locator("#error").text_content()
     assert "<img src=x onerror=alert(1)> no such place" in page.locator("#error").text_content()
     page.locator("#after").click()
     answered(page, 2)
     assert page.locator("#error").is_hidden()
     assert page.locator("img").count() == 0
+
+
+def test_what_does_not_apply_is_not_there_and_a_slow_model_is_waited_for(serving, opened):
+    held = threading.Event()
+
+    def model(a):
+        if a[0, 0] > 0:
+            held.wait(10)
+        return a[:, 0]
+
+    rows = np.array([[-90.0, 0.0], [90.0, 0.1]])
+    page = opened(serving(Subject(model, rows, rows, ("a", "b"), ("output",), title="Slow")))
+    answered(page)
+    page.wait_for_function("() => document.getElementById('verdict').textContent.startsWith('There is nothing')")
+    assert page.locator("#pair").is_hidden()  # a function has no gradients
+    assert page.locator("#target-label").is_hidden()  # one output
+    page.locator("#after").click()
+    page.wait_for_function("() => document.getElementById('progress').textContent === 'asking the model …'")
+    assert "waiting" in page.locator("#bars").get_attribute("class")
+    held.set()
+    answered(page, 2)
+    page.wait_for_function("() => !document.getElementById('bars').classList.contains('waiting')")
+    assert page.locator("#told").text_content().startswith("output: f(x) = 90")
+
+
+def test_the_sentence_says_where_a_step_up_leads(opened, address):
+    page = opened(address)
+    answered(page)
+    e = explained(0)
+    size = 0.5 * demo.applicants()[:, 0].std(ddof=1)
+    assert f"{34.4 + size:.4g}" == f"{34.4 + e.std[0]:.4g}"
+    assert page.locator("#sentence").text_content() == (
+        f"The largest slope: one step up in income, from 34.4 to {34.4 + size:.4g}, lowers chance of default by"
+        f" {of_row(e, 0).bars[0].text[1:]}."
+    )
+
+
+@pytest.mark.parametrize("sigma", [0.33, 250.0, 0.001])
+def test_the_neighbourhood_that_was_asked_for_is_shown_at_first(visit, sigma):
+    asked = []
+    rows = np.random.default_rng(0).normal(size=(3, 2)) * 1e4
+    subject = Subject(lambda a: a[:, 0] / 1e4, rows, None, ("a", "b"), ("output",), title="Wide")
+    with contextlib.ExitStack() as stack:
+        found = stack.enter_context(served(subject, sigma=sigma))
+        page = visit(found, allowed=(found,))
+        page.on("request", lambda request: request.url.endswith("explain") and asked.append(request.post_data_json))
+        answered(page)
+        assert page.locator("#sigma-said").text_content() == str(sigma).removesuffix(".0")
+        page.locator("#after").click()
+        answered(page, 2)
+        page.locator("#sigma").press("ArrowRight")
+        answered(page, 3)
+        assert asked[0]["sigma"] == sigma
+        assert sigma < asked[-1]["sigma"] < 1.2 * sigma
+        page.context.close()
 
 
 def test_names_that_look_like_markup_stay_text(serving, opened):
@@ -330,7 +386,7 @@ def test_a_server_that_has_ended_is_named(opened, visit):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_serious_fault(opened, address, serious_faults, scheme):
     page = opened(address, color_scheme=scheme)
-    page.wait_for_function("() => document.querySelector('#parts svg')")
+    page.wait_for_function("() => document.querySelector('#pairs svg')")
     assert serious_faults(page) == []
 
 

@@ -64,6 +64,8 @@ def test_the_whole_address_is_printed_and_an_interrupt_ends_it(command, folder):
         (["serve", "served:two", "none.csv"], "there is no file 'none.csv'"),
         (["serve", "served:two", "rows.csv", "--scale", "age=ranks"], "--scale must be one word here"),
         (["serve", "served:three", "rows.csv"], "'served' has no 'three'"),
+        (["serve", "served:two", "rows.csv", "--target", "zebra"], "--target 'zebra' is not an output"),
+        (["serve", "served:two", "rows.csv", "--target", "2"], "--target 2 is out of range"),
     ],
 )
 def test_what_cannot_be_served_is_said(folder, monkeypatch, arguments, words):

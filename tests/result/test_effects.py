@@ -1,5 +1,7 @@
 """Means of slopes over rows: closed forms, both kinds of error, groups and their differences."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -272,3 +274,25 @@ def test_text_says_what_slopes_are_per():
                          ({"x0": "log"}, "per unit of each feature or e-fold (log);")):  # fmt: skip
         e = sl.explain(model, table[:4], background=table, scale=scale, n_samples=256)
         assert words in str(e.effects())
+
+
+@pytest.mark.parametrize("unknown", [np.inf, np.nan])
+def test_endless_and_unknown_errors_of_a_row_are_endless_for_the_mean(unknown):
+    e = dataclasses.replace(explained(rows(6)), groups=None)
+    error = e.standard_error.copy()
+    error[0, 1] = unknown
+    broken = dataclasses.replace(e, standard_error=error)
+    sound, found = e.effects(rows="sample"), broken.effects(rows="sample", by=list("aabbcc"))
+    for name in ("standard_error", "drawing_error", "absolute_bias"):
+        told = getattr(found, name)
+        assert told[1] == np.inf
+        np.testing.assert_array_equal(told[[0, 2]], getattr(sound, name)[[0, 2]])
+    np.testing.assert_array_equal(found.values, sound.values)
+    assert found.interval()[0][1] == -np.inf
+    assert np.isfinite(found.groups["b"].standard_error).all()  # the row is not in it
+    np.testing.assert_array_equal(np.isinf(found.difference("a", "b").standard_error), [False, True, False])
+    np.testing.assert_array_equal(np.isinf(found.difference("b", "c").standard_error), [False, False, False])
+    assert "± inf" in str(found)
+    assert "e+308" not in found._repr_html_() + str(found)
+    weights = np.arange(6)
+    assert np.isfinite(broken.effects(weights, rows="sample").standard_error).all()  # of no weight

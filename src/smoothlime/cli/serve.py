@@ -43,7 +43,7 @@ def command(problem: ProblemOptions, host: str, port: int, browser: bool, servic
         raise click.UsageError(msg)
     service.refuse_for_a_page()
     require("starlette", extra="app", to="open the page")
-    from ..app.live.subject import Subject, outputs_of
+    from ..app.live.subject import Subject, outputs_of, target_named
 
     asked = problem.read()
     if not isinstance(asked.scale, str):
@@ -54,7 +54,6 @@ def command(problem: ProblemOptions, host: str, port: int, browser: bool, servic
     around = {"sigma": problem.sigma, "background": background, "scale": asked.scale, "fixed": asked.fixed}
     with warnings_as_lines(each_kind_once=True):
         outputs = outputs_of(asked.model, asked.rows[:1], **around, output=problem.output)
-    target = outputs[asked.target] if isinstance(asked.target, int) else asked.target
     subject = Subject(
         model=asked.model,
         rows=asked.rows,
@@ -63,7 +62,7 @@ def command(problem: ProblemOptions, host: str, port: int, browser: bool, servic
         outputs=outputs,
         fixed=asked.fixed,
         title=f"{problem.model} around {Path(problem.table).name}",
-        target=target if target in outputs else None,
+        target=target_named(asked.target, outputs),
         settings={"output": problem.output},
     )
     show(subject, host=host, port=port, browser=browser, sigma=problem.sigma, scale=asked.scale)

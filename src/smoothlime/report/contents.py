@@ -13,7 +13,7 @@ from ..plots.chart import UNIT, Bar, Chart
 from ..plots.names import count, percent, shown, told_apart
 from ..plots.numbers import number
 from ..plots.steps import step_word
-from ..plots.text import CONFIDENCE, how_it_went
+from ..plots.text import CONFIDENCE, how_it_went, order
 
 if TYPE_CHECKING:
     from ..result.explanation import Explanation
@@ -59,6 +59,7 @@ def contents(e: Explanation, keys: Sequence[str]) -> dict[str, Any]:
         "half": plain(half[:, kept], 9),
         "standard_error": plain(e.standard_error[:, kept], 6),
         "steps": None if e.row_scales is None else _steps(e, kept),
+        "step_up": _step_up(e),
         "off_data": _off_data(e, kept),
         "switches": None if e.switches is None else _switches(e.switches),
         "effects": None,
@@ -99,6 +100,13 @@ def _steps(e: Explanation, kept: Indices) -> list[list[str]]:
     return found
 
 
+def _step_up(e: Explanation) -> list[Any]:
+    """Where a step up in the feature with the largest slope leads, for each row."""
+    first = [order(e, row)[:1] for row in range(len(e))]
+    up = [e.step_ends[1][row, j[0]] if len(j) else np.nan for row, j in enumerate(first)]
+    return plain(np.array(up), 9)
+
+
 def _off_data(e: Explanation, kept: Indices) -> list[Any] | None:
     """Shares of draws beyond the data, where there are any."""
     share = e.off_data[:, kept]
@@ -124,11 +132,11 @@ def effects_chart(e: Explanation, most: int = 12) -> tuple[Chart, list[tuple[str
     """Mean slopes over all rows as bars, and the lines of a table: name, mean slope, mean |slope|, share above 0."""
     found = e.effects()
     lower, upper = (end * e.std for end in found.interval(CONFIDENCE))
-    order = found.order()
-    names = told_apart(e.feature_names, order)
+    chosen = found.order()
+    names = told_apart(e.feature_names, chosen)
     bars: list[Bar] = []
     lines: list[tuple[str, ...]] = []
-    for j, name in zip(order, names, strict=True):
+    for j, name in zip(chosen, names, strict=True):
         middle, half = float(found.standardised[j]), float(upper[j] - lower[j]) / 2
         is_sure = e.is_exact or abs(middle) > half
         text = f"{middle:+.6g}" if e.is_exact else number(middle, half)

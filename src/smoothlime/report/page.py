@@ -30,7 +30,8 @@ MOST_LINES = 1_000
 
 HOW_TO_READ = (
     "A bar says how much the model's output changes when its feature goes up by one step, on average near the row; a"
-    " step is one standard deviation of the neighbourhood, and the numbers in brackets say where it leads.",
+    " step is one standard deviation of the neighbourhood. Two numbers in brackets are where a step down and a step up"
+    " lead.",
     "The thin line on a bar is a 95% interval for its slope; where it holds zero the bar is grey, and may go either"
     " way.",
     "Slopes say what moves the output, not what it is made of: they do not add up to the prediction.",

@@ -92,7 +92,7 @@ class Grouping:
         drawing, freedom = _drawing_error(e, share)
         values = first.values - second.values
         drawing = np.where(np.isnan(values), np.nan, drawing)
-        sampling = sum(each.standard_error**2 - each.drawing_error**2 for each in (first, second))
+        sampling = sum(_of_sampling(each) for each in (first, second))
         unknown = np.full(len(values), np.nan)
         return dataclasses.replace(
             first,
@@ -228,7 +228,7 @@ def effects(e: Averaged, weights: Any = None, by: Any = None, rows: Literal["the
 def _mean(e: Averaged, weight: Array, rows: Literal["these", "sample"]) -> Effects:
     """Means with weights (r,); a feature counts the rows in which it has a slope."""
     share, has_slope = _shares(e, weight)
-    slopes, error = np.nan_to_num(e.values), np.nan_to_num(e.standard_error)
+    slopes, error = np.where(has_slope, e.values, 0.0), _errors(e, has_slope)
     count = has_slope.sum(axis=0)
     none = np.where(count > 0, 0.0, np.nan)  # NaN where nothing is known
     mean = np.einsum("rd,rd->d", share, slopes)
@@ -274,7 +274,7 @@ def _drawing_error(e: Averaged, share: Array) -> tuple[Array, Array]:
     known of the groups.
     """
     d = share.shape[1]
-    error = np.nan_to_num(e.standard_error)
+    error = _errors(e, share != 0)
     least = np.full(d, max(1.0, float(np.min(e.degrees_of_freedom))))
     if e.is_exact:
         return np.zeros(d), np.full(d, np.inf)
@@ -294,6 +294,11 @@ def _drawing_error(e: Averaged, share: Array) -> tuple[Array, Array]:
     return total, least
 
 
+def _errors(e: Averaged, counted: Flags) -> Array:
+    """Standard errors (r, d) of numbers that are counted, endless where they are unknown; 0 for all others."""
+    return np.where(counted, np.where(np.isnan(e.standard_error), np.inf, e.standard_error), 0.0)
+
+
 def _drawn_alike(e: Averaged) -> list[Flags]:
     """Rows (r,) each time that share their points: as many draws, of the same features."""
     return [
@@ -308,8 +313,16 @@ def _sampling_variance(slopes: Array, error: Array, share: Array, mean: Array, d
     correction = count / np.maximum(count - 1.0, 1.0)
     squares = share**2
     spread = np.einsum("rd,rd->d", squares, (slopes - mean) ** 2)
-    noise = np.einsum("rd,rd->d", squares, error**2 - drawing**2)
+    is_known = np.isfinite(error) & np.isfinite(drawing)  # endless errors take nothing off
+    noise = np.einsum("rd,rd->d", squares, np.where(is_known, error, 0.0) ** 2 - np.where(is_known, drawing, 0.0) ** 2)
     return np.where(count > 1, correction * np.maximum(spread - noise, 0.0), np.inf)
+
+
+def _of_sampling(found: Effects) -> Array:
+    """(d,) what sampling the rows adds to the squared error; 0 beside an endless error of drawing."""
+    is_endless = np.isinf(found.drawing_error)
+    drawing = np.where(is_endless, 0.0, found.drawing_error)
+    return np.where(is_endless, 0.0, found.standard_error) ** 2 - drawing**2
 
 
 def _folded_mean(size: Array, error: Array) -> Array:

@@ -14,8 +14,8 @@ import pytest
 import smoothlime as sl
 from smoothlime.app.live import demo, looks
 from smoothlime.app.live.looks import Question
-from smoothlime.app.live.page import create_page
-from smoothlime.app.live.subject import Subject, outputs_of
+from smoothlime.app.live.page import as_html, create_page
+from smoothlime.app.live.subject import Subject, outputs_of, target_named
 from smoothlime.app.live.worker import Stopped, Worker, complaint
 from smoothlime.errors import InvalidArgument
 
@@ -241,6 +241,7 @@ def test_a_question_that_means_nothing_is_refused(client, where, body, words):
         ({"changes": [1]}, "changes must be an object of names and values"),
         ({"changes": {"shoe": 1}}, "changes names 'shoe', which is not a column"),
         ({"changes": {"age": "old"}}, "'age' must be a finite number; got 'old'"),
+        ({"changes": {"age": 10**400}}, "'age' must be a finite number; got 1000"),
         ({"changes": {"purpose": "boat"}}, "'purpose' must be one of car, house, study, business; got 'boat'"),
         ({"target": "shoe size"}, "target 'shoe size' is not an output"),
     ],
@@ -380,6 +381,11 @@ def test_columns_that_never_change_or_have_too_many_levels_have_no_control():
 def test_outputs_are_asked_for_where_the_model_does_not_name_them():
     two = lambda a: np.column_stack([a[:, 0], -a[:, 0]])
     assert outputs_of(two, np.zeros((1, 2)), sigma=1.0) == ("0", "1")
+    assert [target_named(each, ("no", "yes")) for each in (None, 0, "yes", "predicted")] == [
+        None, "no", "yes", "predicted"
+    ]  # fmt: skip
+    predicted = Subject(two, np.zeros((3, 2)), None, ("a", "b"), ("no", "yes"), target="predicted")
+    assert '"outputs":["no","yes","predicted"]' in as_html(predicted).replace(", ", ",").replace(": ", ":")
     assert Subject(two, np.zeros((1, 2)), None, ("a", "b"), ("no", "yes")).first_target == "yes"
     assert Subject(two, np.zeros((1, 2)), None, ("a", "b"), ("a", "b", "c")).first_target == "a"
     assert Subject(two, np.zeros((1, 2)), None, ("a", "b"), ("y",)).first_target is None

@@ -16,7 +16,7 @@ from ...report.templates import as_markup, asset, data_block, policy, render
 from . import further, looks
 from .doors import LOOPBACK, Guards, TooLarge
 from .looks import Question
-from .subject import Subject
+from .subject import PREDICTED, Subject
 from .worker import Emit, Worker, complaint, lines
 
 SIGMA = 0.5
@@ -56,7 +56,10 @@ def as_html(subject: Subject, *, sigma: float = SIGMA, scale: str = "linear", no
     told = {
         "rows": len(subject),
         "keys": list(subject.keys),
-        "outputs": list(subject.outputs),
+        "outputs": [
+            *subject.outputs,
+            *([PREDICTED] if subject.first_target == PREDICTED not in subject.outputs else []),
+        ],
         "target": subject.first_target,
         "sigma": sigma,
         "scale": scale,

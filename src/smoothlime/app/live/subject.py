@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import InvalidArgument
+from ...models import resolve_target
 from ...result.explanation import Explanation
 from ...result.switches import Switches
 from ...sampling.options import Options
@@ -18,8 +20,14 @@ from ...sampling.route import prepare, resolve
 INNER = (0.01, 0.99)
 """Quantiles of a column between which its slider goes, if the row does not lie outside."""
 
+LARGEST = sys.float_info.max
+"""Of numbers: whole ones of JSON may be larger, and are no float then."""
+
 MOST_LEVELS = 60
 """Of a category that can be chosen from a list."""
+
+PREDICTED = "predicted"
+"""The target that is each row's own largest output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +153,7 @@ class Subject:
         return self._number(j, value)
 
     def _number(self, j: int, value: Any) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
             msg = f"{self.names[j]!r} must be a finite number; got {value!r}"
             raise InvalidArgument(msg, argument="changes")
         return float(value)
@@ -201,4 +209,11 @@ class Subject:
 def outputs_of(model: Any, rows: Any, **settings: Any) -> tuple[str, ...]:
     """Names of the outputs of a model, which it may have to be asked for."""
     problem = prepare(model, rows, **settings)
-    return tuple(resolve(problem, Options(), is_drawn=False).outputs)
+    return resolve(problem, Options(), is_drawn=False).outputs
+
+
+def target_named(asked: Any, outputs: tuple[str, ...]) -> str | None:
+    """The name of the output that is shown at first, by its name or position; or "predicted"."""
+    if asked is None or (asked == PREDICTED and PREDICTED not in outputs):
+        return asked
+    return resolve_target(asked, outputs, 1, lambda: np.zeros((1, len(outputs)))).names[0]

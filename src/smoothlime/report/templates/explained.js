@@ -91,8 +91,14 @@ const Explained = (() => {
     if (!first || first.standardised === 0) return "";
     if (!first.sure) return "No slope of this row has a certain sign.";
     const way = first.standardised > 0 ? "raises" : "lowers";
-    const step = first.step ? ` (${first.step})` : "";
-    return `The largest slope: one step up in ${first.name}${step} ${way} ${e.outputs[row]} by ${first.text.replace(/^[+-]/, "")}.`;
+    return `The largest slope: one step up in ${first.name}${stepUp(e, row, first)} ${way} ${e.outputs[row]} by ${first.text.replace(/^[+-]/, "")}.`;
+  }
+
+  /* Where a step up leads: ", from 34.4 to 44.4,"; on scales that may have no room, in the words of the table. */
+  function stepUp(e, row, first) {
+    if (first.step && !first.step.includes("→")) return ` (${first.step})`;
+    const [from, to] = [first.x, num(e.step_up[row])].map(Bars.valueWord);
+    return to && from !== to ? `, from ${from} to ${to},` : "";
   }
 
   function notesOf(e, row, chart) {

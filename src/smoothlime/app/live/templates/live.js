@@ -4,12 +4,13 @@
   const { chartOf, element, num, sentence, several } = Explained;
   const subject = JSON.parse(document.getElementById("subject").textContent);
   const at = (name) => document.getElementById(name);
-  const FRAME = 70, PAUSE = 25, IDLE = 350, MOST_OPTIONS = 2000;
-  const state = { row: 0, changes: {}, cells: [], asked: null, own: null };
+  const FRAME = 70, PAUSE = 25, IDLE = 350, LATE = 400, MOST_OPTIONS = 2000;
+  const state = { row: 0, changes: {}, cells: [], asked: null, own: null, sigma: subject.sigma };
 
   /* ---- what is asked */
 
-  const sigma = () => Number((10 ** (Number(at("sigma").value) / 2)).toPrecision(2));
+  /* The slider has steps: what it was set to at first may lie between them. */
+  const sigma = () => state.sigma || Number((10 ** (Number(at("sigma").value) / 2)).toPrecision(2));
   const rtol = () => Number((10 ** Number(at("rtol").value)).toPrecision(2));
 
   function question() {
@@ -85,7 +86,7 @@
     Bars.keep(at("bars"), chartOf(done, 0, false));
     const draws = done.is_exact ? "exact, nothing drawn" :
       `${several(done.n_samples[0], "draw")}, error ${Bars.general(num(done.radius[0]), 2)}${done.converged[0] ? "" : ", not within what is allowed"}`;
-    at("progress").textContent = `${method}${done.is_exact || design === method ? "" : `, ${design} draws`}: ${draws}`;
+    at("progress").textContent = done.is_exact ? draws : `${method}${design === method ? "" : `, ${design} draws`}: ${draws}`;
     at("meter").style.width = done.is_exact || done.converged[0] ? "100%" : at("meter").style.width;
     at("warnings").replaceChildren(...warnings.map((text) => element("li", { class: "warn" }, text)));
     document.body.dataset.answered = String(Number(document.body.dataset.answered || 0) + 1);
@@ -104,10 +105,19 @@
   }
 
   function complain(text) {
+    at("told").textContent = "–"; // what stands there is of another question
+    at("sentence").textContent = "";
+    at("warnings").replaceChildren();
     at("error").textContent = text;
     at("error").hidden = false;
     at("bars").classList.add("waiting");
     at("progress").textContent = "";
+  }
+
+  /* What is shown is of the question before. */
+  function wait() {
+    at("bars").classList.add("waiting");
+    at("progress").textContent = "asking the model …";
   }
 
   let waiting = 0;
@@ -124,11 +134,13 @@
     const asked = (state.asked = new AbortController());
     const body = question();
     frames.length = 0;
-    for (const name of ["pair", "parts", "pairs"]) at(name).classList.add("waiting");
+    for (const name of ["verdict", "pair", "parts-said", "parts", "pairs-said", "pairs"]) at(name).classList.add("waiting");
     const isCurrent = () => state.asked === asked;
+    const late = setTimeout(() => isCurrent() && wait(), LATE);
     document.body.dataset.asked = String(Date.now());
     try {
       await ask("explain", body, asked.signal, (said) => {
+        clearTimeout(late);
         if (!isCurrent()) return;
         at("error").hidden = true;
         show(() => isCurrent() && (said.look ? drawLook(said.look) : drawAnswer(said)));
@@ -138,6 +150,7 @@
       if (isCurrent()) await aside("parts-said", () => further("parts", "contributions", body, asked.signal));
       if (isCurrent()) await aside("pairs-said", () => further("pairs", "interactions", body, asked.signal));
     } catch (error) {
+      clearTimeout(late);
       if (isCurrent() && error.name !== "AbortError") {
         frames.length = 0;
         const isGone = error instanceof TypeError;
@@ -183,6 +196,7 @@
   async function further(where, what, body, signal) {
     await ask(what, body, signal, (said) => {
       at(`${where}-said`).textContent = said.said;
+      at(`${where}-said`).classList.remove("waiting");
       at(where).classList.remove("waiting");
       const bars = said.bars.map((bar) => ({ ...bar, lower: num(bar.lower), upper: num(bar.upper) }));
       Bars.keep(at(where), { title: said.said, bars });
@@ -277,7 +291,12 @@
   at("target-label").hidden = subject.outputs.length < 2;
   if (subject.target !== null) at("target").value = subject.target;
   at("scale").value = subject.scale;
-  at("sigma").value = String(2 * Math.log10(subject.sigma));
+  const place = 2 * Math.log10(subject.sigma);
+  if (place < Number(at("sigma").min) || place > Number(at("sigma").max)) {
+    at("sigma").min = String(place - 2);
+    at("sigma").max = String(place + 2);
+  }
+  at("sigma").value = String(place);
   at("rtol").value = String(Math.log10(0.01));
   at("row").addEventListener("change", () => pick(Math.min(Math.max(0, Math.round(Number(at("row").value)) || 0), subject.rows - 1)));
   at("before").addEventListener("click", () => pick(state.row - 1));
@@ -285,6 +304,7 @@
   at("reset").addEventListener("click", () => pick(state.row));
   at("report").addEventListener("click", download);
   at("settings").addEventListener("submit", (event) => event.preventDefault());
+  at("sigma").addEventListener("input", () => { state.sigma = 0; });
   for (const name of ["sigma", "rtol"]) at(name).addEventListener("input", update);
   for (const name of ["scale", "method", "target"]) at(name).addEventListener("change", update);
   pick(0);
