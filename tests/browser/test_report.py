@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from smoothlime.plots.chart import of_row
+from smoothlime.plots.chart import of_row, value_word
 from smoothlime.plots.numbers import number
 from smoothlime.plots.text import row_lines
 from smoothlime.report.page import Part, report
@@ -229,3 +229,17 @@ def test_a_thousand_rows_of_fifty_features_open_from_less_than_5_mb(visit, writt
     labels = [label for label, _ in bars(page)]
     assert labels == [bar.label for bar in of_row(e, 999).bars]
     assert Path(address.removeprefix("file://")).stat().st_size < 5_000_000
+
+
+@pytest.mark.parametrize("kind", [samples.with_gaps, samples.on_scales], ids=["linear", "scales"])
+def test_the_sentence_says_where_one_step_up_leads(visit, written, kind):
+    e, address = written(kind)
+    page = visit(address)
+    for row in range(len(e)):
+        pick(page, row)
+        j = int(np.nanargmax(np.abs(e.standardised[row])))
+        up = e.x[row, j] + e.std[j] if e.row_scales is None else e.step_ends[1][row, j]
+        told = page.locator('[data-part="sentence"]').text_content()
+        if e.feature_names[j] == "income" and e.row_scales is not None:
+            assert up == pytest.approx(e.x[row, j] * np.exp(e.std[j]))  # a step of the logarithm
+        assert f"one step up in {e.feature_names[j]}, from {value_word(e.x[row, j])} to {value_word(up)}, " in told

@@ -1,5 +1,7 @@
 """Pictures are read whole: no text leaves the figure, and legends cover nothing."""
 
+import dataclasses
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -130,3 +132,25 @@ def test_maps_show_all_their_text():
     bar = axes.images[0].colorbar.ax
     cut = beyond(axes) | beyond(bar)  # some ticks are beyond, and never drawn
     assert not cut & {axes.get_xlabel(), axes.get_title(loc="left"), bar.get_ylabel()}
+
+
+@pytest.mark.parametrize("most", [0.0123, 123_456.0])
+def test_numbers_on_a_narrow_axis_do_not_run_into_each_other(most):
+    names = ["average_transaction_amount_of_the_last_twelve_months", "b"]
+    model = sl.from_functions(values=lambda a: most * np.sin(a[:, 0] - a[:, 1]), feature_names=names)
+    e = sl.explain(model, np.zeros(2), method="clime", n_samples=512)
+    narrow = plt.subplots(1, 2, figsize=(7, 2.5), layout="constrained")[1][0]
+    for axes in (e.plot(), e.effects().plot(), e.plot(ax=narrow)):
+        axes.figure.canvas.draw()
+        low, high = axes.get_xlim()
+        labels = [each for each in axes.get_xticklabels() if low <= each.get_position()[0] <= high]
+        ends = [(each.get_window_extent().x0, each.get_window_extent().x1) for each in labels]
+        assert len(ends) >= 2
+        assert all(left[1] < right[0] for left, right in zip(ends, ends[1:], strict=False))
+
+
+def test_rows_without_any_slope_are_one_hatched_column():
+    e = explain(3, 4)
+    axes = sl.plots.heat(dataclasses.replace(e, values=np.full((1, 3), np.nan)))
+    assert axes.get_xlim() == (-0.5, 0.5)
+    assert axes.get_xticklabels() == []

@@ -135,8 +135,23 @@ def caption(ax: Any, title: str, below: Sequence[str], *, is_new: bool, bar: flo
     ax.set_title("", loc="left", fontsize=TITLE, x=-shift if bar == 0 else 0.0)
     ax.set_xlabel("", fontsize=SMALL)
     ax.xaxis.label.set_x(0.5 - shift / 2)
+    _thin_ticks(ax, width)
     _fill(ax._left_title, [title], above * ax.figure.dpi)
     _fill(ax.xaxis.label, below, below_axes * ax.figure.dpi)
+
+
+def _thin_ticks(ax: Any, room: float) -> None:
+    """Fewer numbers on the axis below, where they would run into each other in so many inches."""
+    ticker: Any = require("matplotlib.ticker", extra="plot", to="draw pictures")
+    if not isinstance(ax.xaxis.get_major_locator(), ticker.MaxNLocator):
+        return
+    for most in range(8, 1, -1):
+        low, high = sorted(ax.get_xlim())
+        shown = [label for label in ax.get_xticklabels() if low <= label.get_position()[0] <= high]
+        wide = sum(label.get_window_extent().width / ax.figure.dpi + PAD for label in shown)
+        if wide <= room:
+            return
+        ax.locator_params(axis="x", nbins=most)
 
 
 def _make_room(ax: Any, bar: float) -> None:
@@ -203,6 +218,7 @@ def largest_first(size: Array, most: int) -> list[int]:
 
 def diverging(ax: Any, field: Array, **look: Any) -> Any:
     """An image of numbers: blue above 0, vermilion below, white at 0, hatched where there is none."""
+    field = field if field.size else np.full((len(field), 1), np.nan)
     colors: Any = require("matplotlib.colors", extra="plot", to="draw pictures")
     largest = float(np.max(np.abs(field), initial=0.0, where=np.isfinite(field))) or 1.0
     colours = colors.LinearSegmentedColormap.from_list("slopes", [LOWERS, NOTHING, RAISES])
