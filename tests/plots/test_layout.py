@@ -1,6 +1,7 @@
 """Pictures are read whole: no text leaves the figure, and legends cover nothing."""
 
 import dataclasses
+from itertools import pairwise
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -146,7 +147,7 @@ def test_numbers_on_a_narrow_axis_do_not_run_into_each_other(most):
         labels = [each for each in axes.get_xticklabels() if low <= each.get_position()[0] <= high]
         ends = [(each.get_window_extent().x0, each.get_window_extent().x1) for each in labels]
         assert len(ends) >= 2
-        assert all(left[1] < right[0] for left, right in zip(ends, ends[1:], strict=False))
+        assert all(left[1] < right[0] for left, right in pairwise(ends))
 
 
 def test_rows_without_any_slope_are_one_hatched_column():
