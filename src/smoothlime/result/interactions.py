@@ -125,9 +125,9 @@ class Interactions:
         """Of the variance of the model nearby, (r,) each: "linear", "bends", "interactions" and "beyond".
 
         Squares of estimates are too large by their squared errors, which are taken off; a share is at least 0, and what
-        is left is "beyond". Where few draws make more than all of the others together, they are scaled to 1. Where features are not perturbed independently of each other, bends and interactions
-        cannot be told apart, and are "quadratic" together. Of pairs that were not asked for nothing is known: they
-        are "beyond".
+        is left is "beyond". Where few draws make more of the others than there is, these are scaled to add up to 1.
+        Where features are not perturbed independently of each other, bends and interactions cannot be told apart, and
+        are "quadratic" together. Of pairs that were not asked for nothing is known: they are "beyond".
         """
         linear = self._share(self.linear, of_constant=1.0)
         if not self.explanation.factor.is_diagonal:
