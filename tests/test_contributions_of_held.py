@@ -93,3 +93,8 @@ def test_an_empty_column_of_a_background_leaves_others_their_parts():
     found = sl.contributions(MODEL, TABLE, background=background, sigma=HELD, n_samples=512)
     assert found.held_apart == ("d",)
     assert found.held_alike == ()
+
+
+def test_what_pandas_has_for_missing_is_a_gap_of_the_baseline():
+    with pytest.raises(InvalidArgument, match="'c' is held, and is 'x' in row 0 and missing in its baseline"):
+        sl.contributions(MODEL, TABLE, baseline={"a": 0.0, "c": pd.NA, "d": "u"}, sigma=HELD, n_samples=512)

@@ -296,3 +296,11 @@ def test_endless_and_unknown_errors_of_a_row_are_endless_for_the_mean(unknown):
     assert "e+308" not in found._repr_html_() + str(found)
     weights = np.arange(6)
     assert np.isfinite(broken.effects(weights, rows="sample").standard_error).all()  # of no weight
+
+
+@pytest.mark.parametrize("nothing", [None, float("nan"), pd.NA, pd.NaT], ids=["None", "NaN", "NA", "NaT"])
+def test_rows_without_a_label_are_a_group(nothing):
+    e = sl.explain(lambda a: a[:, 0] ** 2, [[1.0], [2.0], [4.0], [3.0]], sigma=0.1, n_samples=64)
+    found = e.effects(by=pd.Series(["York", nothing, nothing, "York"], dtype=object))
+    assert list(found.groups) == ["York", "(missing)"]
+    assert found.groups["(missing)"].values[0] == pytest.approx(6.0)

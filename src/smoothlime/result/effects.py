@@ -17,6 +17,7 @@ import numpy as np
 from .._core.types import Array, Flags, Indices
 from .._core.validate import as_float_array, check_choice, check_fraction, is_iterable
 from ..errors import InvalidArgument
+from ..space.categories import MISSING, plain
 from ..uncertainty.jackknife import standard_error, t_quantile
 from .gaps import patterns
 
@@ -355,7 +356,7 @@ def _labels(e: Averaged, by: Any) -> tuple[Any, ...]:
     if isinstance(by, str):
         labels = e.values_of(by)
     elif is_iterable(by):
-        labels = by.tolist() if hasattr(by, "tolist") else list(by)
+        labels = [MISSING if plain(each) is None else each for each in (by.tolist() if hasattr(by, "tolist") else by)]
     else:
         msg = f"by must be the name of a feature, or a label for each row; got {by!r}"
         raise InvalidArgument(msg, argument="by")

@@ -178,7 +178,8 @@ def as_label(level: Any) -> str:
 def plain(cell: Any) -> Any:
     """A cell as plain Python has it; None for what is missing."""
     cell = cell.item() if isinstance(cell, np.generic) else cell
-    return None if cell is None or (isinstance(cell, float) and cell != cell) else cell
+    is_missing = cell is None or type(cell).__name__ in ("NAType", "NaTType")  # which pandas has for it
+    return None if is_missing or (isinstance(cell, float) and cell != cell) else cell
 
 
 def cells_of(numbers: Array) -> Cells:
