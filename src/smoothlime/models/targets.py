@@ -206,7 +206,11 @@ def _contrast(target: Mapping[Any, Any], names: tuple[str, ...], r: int) -> Targ
     weights = np.zeros(len(names))
     parts = []
     for key, weight in target.items():
-        if isinstance(weight, bool) or not isinstance(weight, int | float | np.number) or not -LARGEST <= weight <= LARGEST:
+        if (
+            isinstance(weight, bool)
+            or not isinstance(weight, int | float | np.number)
+            or not -LARGEST <= weight <= LARGEST
+        ):
             msg = f"target weighs {key!r} with {weight!r}; weights must be finite numbers, and {LARGEST:g} at most"
             raise InvalidArgument(msg, argument="target")
         j = _position(key, names)
