@@ -14,7 +14,9 @@ from click.testing import CliRunner
 from smoothlime.cli import main
 
 MODELS = """
+import time
 import numpy as np
+slow = lambda a: (time.sleep(3 * (len(a) > 2)), a[:, 0])[1]
 two = lambda a: np.column_stack([np.tanh(a[:, 0]), a[:, 1]])
 """
 
@@ -51,6 +53,23 @@ def test_the_whole_address_is_printed_and_an_interrupt_ends_it(command, folder):
         finally:
             running.send_signal(signal.SIGINT)
             _, errors = running.communicate(timeout=20)
+    assert running.returncode == 0
+    assert errors == ""
+
+
+def test_an_interrupt_ends_an_answer_that_is_under_way_without_a_word(folder):
+    arguments = ["served:slow", str(folder / "rows.csv"), "--path", str(folder), "--no-browser"]
+    run = [sys.executable, "-m", "smoothlime", "serve", *arguments]
+    with subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        try:
+            address = running.stdout.readline().strip()
+            with httpx.stream("POST", f"{address}explain", json={"row": 1}, timeout=30) as answer:
+                assert answer.status_code == 200
+                running.send_signal(signal.SIGINT)
+                assert answer.read() == b""
+            _, errors = running.communicate(timeout=20)
+        finally:
+            running.kill()
     assert running.returncode == 0
     assert errors == ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,8 @@ def show(subject: Subject, *, host: str, port: int, browser: bool, **settings: A
     token = new_token()
     bound = listen(host, port)
     url = address(bound, host, token)
-    application = create_page(subject, token=token, hosts=hosts_of(host), **settings)
+    ending = threading.Event()
+    application = create_page(subject, token=token, hosts=hosts_of(host), ending=ending, **settings)
 
     def ready() -> None:
         click.echo(url)
@@ -46,4 +48,4 @@ def show(subject: Subject, *, host: str, port: int, browser: bool, **settings: A
 
             webbrowser.open(url)
 
-    serve(application, bound, when_ready=ready)
+    serve(application, bound, when_ready=ready, when_ending=ending.set)

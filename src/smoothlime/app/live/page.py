@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Any
@@ -31,13 +32,23 @@ STREAMS = {
 """Addresses that are asked for, and what answers line by line."""
 
 
-def create_page(subject: Subject, *, token: str, hosts: tuple[str, ...] = LOOPBACK, **settings: Any) -> Guards:
-    """The application behind its guards, for any ASGI server; settings are what the page shows at first."""
+def create_page(
+    subject: Subject,
+    *,
+    token: str,
+    hosts: tuple[str, ...] = LOOPBACK,
+    ending: threading.Event | None = None,
+    **settings: Any,
+) -> Guards:
+    """The application behind its guards, for any ASGI server; settings are what the page shows at first.
+
+    `ending` is set when the server ends, and ends the streams that are open.
+    """
     applications: Any = require("starlette.applications", extra="app", to="serve a page")
     routing: Any = require("starlette.routing", extra="app", to="serve a page")
-    worker = Worker()
+    worker = Worker(ending)
     page = as_html(subject, **settings).encode()
-    worker.submit(partial(_warm_up, subject), lambda _: None, lambda _: None, _never())
+    worker.submit(partial(_warm_up, subject), lambda _: None, lambda _: None, threading.Event())
     routes = [
         routing.Route("/", partial(_page, page)),
         routing.Route("/rows/{row:int}", partial(_row, subject)),
@@ -93,12 +104,6 @@ def as_html(subject: Subject, *, sigma: float = SIGMA, scale: str = "linear", no
 def _warm_up(subject: Subject, emit: Emit, stop: Any) -> None:
     """The first question takes a second of imports; it is asked before anybody waits, and its answer forgotten."""
     looks.answer(subject, Question.read({"target": subject.first_target}), emit, stop)
-
-
-def _never() -> Any:
-    import threading
-
-    return threading.Event()
 
 
 async def _page(page: bytes, request: Any) -> Any:

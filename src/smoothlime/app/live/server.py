@@ -42,14 +42,24 @@ def address(bound: socket.socket, host: str, token: str = "") -> str:
     return f"http://{shown}:{bound.getsockname()[1]}{f'/{token}/' if token else ''}"
 
 
-def serve(application: Any, bound: socket.socket, *, when_ready: Callable[[], None] = lambda: None) -> None:
-    """Answer requests until interrupted; streams that are open then end within a second."""
+def serve(
+    application: Any,
+    bound: socket.socket,
+    *,
+    when_ready: Callable[[], None] = lambda: None,
+    when_ending: Callable[[], None] = lambda: None,
+) -> None:
+    """Answer requests until interrupted. Streams that are open have a second to end, as `when_ending` may tell them."""
     uvicorn: Any = require("uvicorn", extra="app", to="serve a page")
 
     class Server(uvicorn.Server):  # type: ignore[misc]  # has no types here
         async def startup(self, sockets: Any = None) -> None:
             await super().startup(sockets=sockets)
             when_ready()
+
+        async def shutdown(self, sockets: Any = None) -> None:
+            when_ending()
+            await super().shutdown(sockets=sockets)
 
     config = uvicorn.Config(
         application, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=1,

@@ -33,7 +33,9 @@ class Stopped(Exception):
 class Worker:
     """The thread and its queue. It is a daemon: a model that hangs does not keep the program from ending."""
 
-    def __init__(self) -> None:
+    def __init__(self, ending: threading.Event | None = None) -> None:
+        self.ending = ending or threading.Event()
+        """Set when the server ends: streams then do so too"""
         self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         threading.Thread(target=self._run, name="smoothlime", daemon=True).start()
 
@@ -68,7 +70,7 @@ def complaint(err: BaseException) -> dict[str, Any]:
 
 
 async def lines(worker: Worker, job: Job, is_gone: Callable[[], Awaitable[bool]]) -> AsyncIterator[bytes]:
-    """What a job emits, a JSON line each, until it is done, or whoever asked is gone."""
+    """What a job emits, a JSON line each, until it is done, whoever asked is gone, or the server ends."""
     loop, found, stop = asyncio.get_running_loop(), asyncio.Queue[dict[str, Any] | None](), threading.Event()
 
     def tell(item: dict[str, Any] | None) -> None:
@@ -81,7 +83,7 @@ async def lines(worker: Worker, job: Job, is_gone: Callable[[], Awaitable[bool]]
             try:
                 item = await asyncio.wait_for(found.get(), ASKED_AFTER)
             except TimeoutError:
-                if await is_gone():
+                if worker.ending.is_set() or await is_gone():
                     return
                 continue
             if item is None:
