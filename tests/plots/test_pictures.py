@@ -487,3 +487,9 @@ def test_dark_styles_have_light_ink(name):
 def test_wide_scripts_are_drawn_whole(kind):
     """Where no font has their letters, matplotlib says so and draws boxes."""
     assert cut(everything(("年齢" * 20, "나이", "سن"))[kind]()) == []
+
+
+@pytest.mark.parametrize("name", sorted(set(sl.plots.__all__) - {"convergence"}))
+def test_what_is_no_such_result_is_named(name):
+    with pytest.raises(errors.WrongType, match=r"must be a result of type [A-Z]\w+; got a ndarray"):
+        getattr(sl.plots, name)(np.zeros(3))

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._core.validate import check_count
 from .names import count, drawn, percent, shortened, shown
-from .style import LOWERS, RAISES, RULE, SMALL, UNSURE, caption, ink, legend, name_lines, open_axes
+from .style import LOWERS, RAISES, RULE, SMALL, UNSURE, caption, check_result, ink, legend, name_lines, open_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,6 +31,7 @@ def agreement(found: Agreement, *, ax: Axes | None = None, most: int = 25) -> Ax
 
     From each mark a line leads to what is ruled out at level alpha: where it ends within the margin, the row agrees.
     """
+    check_result(found, "Agreement")
     order = np.argsort(-np.nan_to_num(found.relative, nan=np.inf), kind="stable")
     chosen = order[: check_count(most, "most")]
     ax, is_new = open_axes(ax, 1.7 + 0.3 * max(2, len(chosen)))

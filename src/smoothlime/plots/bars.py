@@ -8,7 +8,7 @@ import numpy as np
 
 from .._core.validate import check_count
 from .chart import Chart, of_row
-from .style import LOWERS, RAISES, RULE, UNSURE, caption, ink, name_lines, open_axes, whiskers
+from .style import LOWERS, RAISES, RULE, UNSURE, caption, check_result, ink, name_lines, open_axes, whiskers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,6 +25,7 @@ def bars(e: Explanation, row: int = 0, *, ax: Axes | None = None, confidence: fl
     Each feature stands with its value, on scales also with where a step leads. Hollow bars below are switches: the
     largest of each category, in the same unit.
     """
+    check_result(e, "Explanation", "e")
     return draw(of_row(e, row, confidence=confidence, most=check_count(most, "most")), ax)
 
 

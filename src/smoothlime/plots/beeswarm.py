@@ -10,7 +10,7 @@ from .._core.types import Array
 from .._core.validate import check_count
 from .heat import mean_size
 from .names import count, percent, shortened, shown, told_apart
-from .style import COLOUR_BAR, SMALL, UNSURE, caption, ink, largest_first, name_lines, open_axes
+from .style import COLOUR_BAR, SMALL, UNSURE, caption, check_result, ink, largest_first, name_lines, open_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,6 +33,7 @@ def beeswarm(e: Explanation, *, ax: Axes | None = None, confidence: float = 0.95
     Features with the largest mean |slope| on top. Dots without an edge have no certain sign; a grey box around 0 is as
     wide as the interval of the typical row, its median.
     """
+    check_result(e, "Explanation", "e")
     chosen = largest_first(mean_size(e.standardised), check_count(most, "most"))
     ax, is_new = open_axes(ax, 1.7 + 0.42 * max(2, len(chosen)))
     places = -np.arange(len(chosen), dtype=np.float64)

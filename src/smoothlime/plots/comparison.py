@@ -16,6 +16,7 @@ from .style import (
     RULE,
     UNSURE,
     caption,
+    check_result,
     ink,
     largest_first,
     legend,
@@ -45,6 +46,7 @@ def comparison(
     Of one row: bars are old slopes, marks new ones, with the interval of the difference. Grey boxes are as wide as the
     margin on either side. Of several rows: how far all slopes together have moved, beside what the margin allows.
     """
+    check_result(found, "Comparison")
     check_count(most, "most")
     if row is None and len(found) > 1:
         return _rows(found, ax, most)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .names import drawn, percent, shortened, shown
-from .style import BAND, RAISES, UNSURE, caption, ink, open_axes
+from .style import BAND, RAISES, UNSURE, caption, check_result, ink, open_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,6 +20,7 @@ LONGEST, SHORT = 40, 14
 
 def curve(found: Curve, *, ax: Axes | None = None, confidence: float = 0.95) -> Axes:
     """The mean curve and its band over those of single rows, or a point for each level; ticks below are the rows."""
+    check_result(found, "Curve")
     ax, is_new = open_axes(ax, 4.0, 6.0)
     lower, upper = found.interval(confidence)
     if len(found.by_row) > 1:

@@ -9,7 +9,7 @@ import numpy as np
 from .._core.validate import check_count, check_fraction
 from ..uncertainty.jackknife import t_quantile
 from .names import count, drawn, percent, shortened, shown, told_apart
-from .style import GROUPS, LOWERS, RAISES, UNSURE, caption, ink, legend, name_lines, open_axes, whiskers
+from .style import GROUPS, LOWERS, RAISES, UNSURE, caption, check_result, ink, legend, name_lines, open_axes, whiskers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,6 +29,7 @@ def effects(found: Effects, *, ax: Axes | None = None, confidence: float = 0.95,
     Thin error bars are the whole interval. For rows that are a sample, thick ones are the part that more draws would
     take away. Diamonds are mean |slopes|: far from the bar where slopes of both signs cancel.
     """
+    check_result(found, "Effects")
     miss = 1 - check_fraction(confidence, "confidence")
     chosen = found.order()[: check_count(most, "most")]
     parts = dict(list(found.groups.items())[:MOST_GROUPS]) or {None: found}

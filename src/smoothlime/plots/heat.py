@@ -10,7 +10,7 @@ from .._core.types import Array
 from .._core.validate import check_count
 from .chart import LONGEST_OUTPUT
 from .names import count, drawn, percent, shortened, shown, told_apart
-from .style import COLOUR_BAR, SMALL, caption, diverging, largest_first, open_axes
+from .style import COLOUR_BAR, SMALL, caption, check_result, diverging, largest_first, open_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,6 +31,7 @@ def heat(
 
     Features with the largest mean |slope| from left to right. Hatched cells have no slope: held fixed, or missing.
     """
+    check_result(e, "Explanation", "e")
     rows = min(len(e), check_count(most_rows, "most_rows"))
     some = e[:rows]
     size = mean_size(e.standardised)

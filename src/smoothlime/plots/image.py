@@ -11,7 +11,7 @@ from ..errors import InvalidArgument
 from ..uncertainty.jackknife import standard_error, t_quantile
 from .chart import LONGEST_OUTPUT
 from .names import percent, shortened, shown
-from .style import COLOUR_BAR, SMALL, caption, diverging, open_axes
+from .style import COLOUR_BAR, SMALL, caption, check_result, diverging, open_axes
 from .text import how_it_went
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def image(e: Explanation, row: int = 0, *, ax: Axes | None = None, confidence: f
 
     Added up over channels. Grey covers what has no certain sign; hatched pixels were held fixed.
     """
+    check_result(e, "Explanation", "e")
     shape = e.input_shape
     if not is_drawn_as_map(shape):
         was = f"inputs of shape {shape}" if shape else "rows of a table"

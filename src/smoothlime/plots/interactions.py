@@ -12,7 +12,7 @@ from .heat import LONGEST
 from .image import VEIL
 from .names import cells, count, drawn, padded, percent, shown, told_apart
 from .numbers import number
-from .style import COLOUR_BAR, SMALL, caption, diverging, open_axes
+from .style import COLOUR_BAR, SMALL, caption, check_result, diverging, open_axes
 from .text import made_by
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ def interactions(
     Blue: each of the two makes the slope of the other steeper; vermilion: flatter. Below each number stands the
     half-width of its interval; grey covers what has no certain sign.
     """
+    check_result(found, "Interactions")
     i = found.position(row)
     chosen = _chosen(found, i, check_count(most, "most"))
     std = found.explanation.std[chosen]

@@ -14,7 +14,7 @@ from .._core.validate import check_count
 from ..errors import InvalidArgument, WrongType
 from .names import cells, count, drawn, padded, percent, shortened, shown, told_apart
 from .numbers import number
-from .style import RULE, SERIES, STYLES, TITLE
+from .style import RULE, SERIES, STYLES, TITLE, check_result
 from .text import CONFIDENCE, missing_features
 
 if TYPE_CHECKING:
@@ -154,6 +154,7 @@ def path(
     Slopes are per unit; where the neighbourhood has scales, per scale of each feature, so that features of different
     units share an axis. Standardised slopes would grow with σ even for a linear model.
     """
+    check_result(found, "SigmaPath")
     chosen = _largest(found)[: check_count(most, "most")] if features is None else _positions(found, features)
     slopes, fidelity = _panels(found, ax, len(chosen))
     is_log = found.sigmas[-1] > 10 * found.sigmas[0]

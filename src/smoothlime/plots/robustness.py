@@ -8,7 +8,7 @@ import numpy as np
 
 from .._core.types import Array, Indices
 from .names import count
-from .style import BAND, LOWERS, RAISES, RULE, SERIES, caption, ink, legend, open_axes
+from .style import BAND, LOWERS, RAISES, RULE, SERIES, caption, check_result, ink, legend, open_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,6 +27,7 @@ def robustness(found: Robustness, *, ax: Axes | None = None) -> Axes:
 
     Dashed: the same with 16 times the draws, which is the model's part. Triangles: what the certificate allows that.
     """
+    check_result(found, "Robustness")
     order = np.argsort(found.per_row, kind="stable")
     r = len(order)
     ax, is_new = open_axes(ax, 4.0)

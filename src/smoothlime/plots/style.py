@@ -67,6 +67,13 @@ def pyplot() -> Any:
     return require("matplotlib.pyplot", extra="plot", to="draw pictures")
 
 
+def check_result(found: Any, kind: str, argument: str = "found") -> None:
+    """Refuse what is not the result that a picture is of: an "Explanation", "Effects", ..."""
+    if all(each.__name__ != kind for each in type(found).__mro__):
+        msg = f"{argument} must be a result of type {kind}; got a {type(found).__name__}"
+        raise WrongType(msg, argument=argument)
+
+
 def open_axes(ax: Any, height: float, width: float = WIDTH) -> tuple[Any, bool]:
     """The axes to draw into, and whether they are new: in a figure of this size in inches."""
     plt = pyplot()

@@ -13,7 +13,7 @@ from ..uncertainty.jackknife import t_quantile
 from .chart import value_word
 from .names import count, padded, percent, shortened, shown, told_apart
 from .numbers import number
-from .style import GAP, LOWERS, RAISES, UNSURE, caption, ink, name_lines, open_axes, whiskers
+from .style import GAP, LOWERS, RAISES, UNSURE, caption, check_result, ink, name_lines, open_axes, whiskers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,6 +45,7 @@ def waterfall(
 
     Hatched bars are what smoothing changes at the baseline and at the row: the gaps between the model and F.
     """
+    check_result(c, "Contributions", "c")
     i = _row(c, row)
     steps = _steps(c, i, confidence, check_count(most, "most"))
     ax, is_new = open_axes(ax, 1.5 + 0.32 * len(steps))
