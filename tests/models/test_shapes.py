@@ -422,7 +422,7 @@ def test_images_are_drawn_as_maps_of_their_slopes(shape):
     np.testing.assert_allclose(image.get_array(), 0.5 * (c if axis is None else c.sum(axis=axis)), atol=1e-9)
     low, high = image.get_clim()
     assert -low == high == pytest.approx(np.abs(image.get_array()).max())
-    assert "slope × neighbourhood standard deviation" in image.colorbar.ax.get_ylabel()
+    assert "slope per neighbourhood standard deviation" in image.colorbar.ax.get_ylabel().replace("\n", " ")
     assert f"{e.n_samples[1]:,} draws" in ax.get_xlabel()
     pyplot.close(ax.figure)
 

@@ -97,7 +97,7 @@ def test_what_is_saved_is_loaded_equal_to_the_bit(assert_same, e, suffix):
 def test_any_number_comes_back(assert_same, numbers, suffix):
     e = sl.explain(lambda a: a.sum(axis=1), np.zeros((2, 2)), method="clime", n_samples=64)
     values = np.array(numbers).reshape(2, 2)
-    odd = dataclasses.replace(e, values=values, x=-values)
+    odd = dataclasses.replace(e, values=values, x=np.where(np.isnan(values), 7.0, -values))  # nothing is marked missing
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"e{suffix}"
         odd.save(path)
