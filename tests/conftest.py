@@ -2,23 +2,17 @@
 
 import dataclasses
 import json
-import os
 import sys
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import settings
 
 from smoothlime import CLime, Differences, Lime, Neighbourhood, SmoothGrad, Stein
 
 # browser needs a browser, data files that are not part of the repository, engines and frameworks environments of their
 # own: `make test-browser`, `make test-data`, `make test-engines` and `make test-frameworks` name them
 collect_ignore = ["browser", "data", "engines", "frameworks"]
-
-settings.register_profile("ci", derandomize=True)  # the same examples each time; by hand hypothesis looks for new ones
-if os.environ.get("CI"):
-    settings.load_profile("ci")
 
 torch.set_num_threads(1)  # the networks here are tiny: threads would only wait for each other
 
