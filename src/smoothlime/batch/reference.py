@@ -37,14 +37,15 @@ class ModelReference:
             return model
         if isinstance(model, str | os.PathLike):
             path = os.fspath(model)
-            return cls(Once(_read_file, path), os.path.basename(path), path)
+            return cls(Once(_read_file, path, file=path), os.path.basename(path), path)
         return cls(_Held(model), type(model).__name__)
 
     def identity(self, fixed: Callable[[], Array]) -> dict[str, str]:
         """The digest of the file, or of predictions (16, k) at fixed rows."""
         if self.file is None:
             return {"name": self.name, "predictions": digest_of(fixed())}
-        return {"name": self.name, "file": digest_of_file(self.file)}
+        digest = self.load.digest if isinstance(self.load, Once) else None
+        return {"name": self.name, "file": digest or digest_of_file(self.file)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,20 +59,33 @@ class _Held:
 class Once:
     """A model that each process reads when it is first asked for, and only then."""
 
-    def __init__(self, read: Callable[..., Any], *given: Any) -> None:
-        self._read, self._given = read, given
+    def __init__(self, read: Callable[..., Any], *given: Any, file: str | None = None) -> None:
+        self._read, self._given, self._file = read, given, file
         self._model: Any = None
+        self._digest: str | None = None
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """What another process gets: how to read it, not what was read."""
-        return Once, (self._read, *self._given)
+    def __getstate__(self) -> dict[str, Any]:
+        """What another process gets: how to read it, and what it must be, not what was read."""
+        return self.__dict__ | {"_model": None}
 
     def __call__(self) -> Any:
-        """The model; in place of the path of an ONNX file, its session."""
+        """The model; in place of the path of an ONNX file, its session. An error where its file became another."""
         if self._model is None:
+            before = None if self._file is None else digest_of_file(self._file)
             found = self._read(*self._given)
-            self._model = as_model(found) if isinstance(found, str) else found
+            model = as_model(found) if isinstance(found, str) else found
+            after = None if self._file is None else digest_of_file(self._file)
+            if before != after or self._digest not in (None, after):
+                msg = f"the model file {self._file!r} changed after the job had begun; begin anew with resume=False"
+                raise UnreadableFile(msg)
+            self._model, self._digest = model, after
         return self._model
+
+    @property
+    def digest(self) -> str | None:
+        """The digest of the file as it was when it was read."""
+        self()
+        return self._digest
 
 
 def _read_file(path: str) -> Any:

@@ -35,7 +35,8 @@ class ModelOptions:
     def reference(self, spec: str) -> ModelReference:
         """The same for a job of several processes, each of which reads the model by itself."""
         is_file = _is_there(spec) and not spec.endswith(".py")
-        return ModelReference(Once(ModelOptions.load, self, spec), Path(spec).name, spec if is_file else None)
+        file = spec if is_file else None
+        return ModelReference(Once(ModelOptions.load, self, spec, file=file), Path(spec).name, file)
 
     def _read(self, spec: str) -> Any:
         from ..models.files import read_model
@@ -44,9 +45,11 @@ class ModelOptions:
             if not Path(each).is_file():
                 msg = f"--trust names {each!r}, and there is no such file"
                 raise InvalidArgument(msg)
-        is_trusted = any(Path(each).samefile(spec) for each in self.trust) if Path(spec).is_file() else False
-        model, digest = read_model(spec, trust=is_trusted, trust_types=self.trust_types)
-        if is_trusted:
+        is_file = Path(spec).is_file()
+        trusted = next((each for each in self.trust if is_file and Path(each).samefile(spec)), None)
+        # read by the name that is trusted: the other may be a link, which somebody else may turn to another file
+        model, digest = read_model(trusted or spec, trust=trusted is not None, trust_types=self.trust_types)
+        if trusted is not None:
             say(f"{spec} is trusted, and its code has run: SHA-256 {digest}")
         return model
 
