@@ -163,3 +163,11 @@ def test_a_model_of_another_file_is_not_taken_for_the_same(here):
     done = run("explain", "m.ubj", "rows.csv", "--out", "slopes")
     assert done.exit_code == 2
     assert "the model file has changed" in done.stderr
+
+
+def test_a_folder_with_a_dot_in_its_name_ends_with_a_slash(here):
+    done = run("explain", "m.ubj", "rows.csv", "--out", "slopes.v2", "--key", "id")
+    assert done.exit_code == 2
+    assert "with /, as in --out results.v2/" in done.stderr
+    assert run("explain", "m.ubj", "rows.csv", "--out", "slopes.v2/", "--key", "id").exit_code == 0
+    assert len(sl.load("slopes.v2")) == 300

@@ -330,6 +330,18 @@ def test_types_in_skops_are_named_before_they_are_made(tmp_path, table):
         read_model(path, trust_types=["os system"])
 
 
+@pytest.mark.parametrize(("name", "count"), [("num_feature", 2_000_000_000), ("num_class", 2_000_000_000)])
+def test_counts_that_xgboost_would_make_room_for_have_bounds(name, count, tmp_path):
+    import xgboost
+
+    booster = xgboost.train({"nthread": 1}, xgboost.DMatrix([[0.0]], [1.0]), 0)
+    told = json.loads(bytes(booster.save_raw("json")))
+    told["learner"]["learner_model_param"][name] = str(count)
+    (tmp_path / "model.json").write_text(json.dumps(told))
+    with pytest.raises(UnreadableFile, match=r"it claims 2,000,000,000 .*at most are read"):
+        read_model(tmp_path / "model.json")
+
+
 def test_pipelines_that_impute_are_read_from_skops(tmp_path, table):
     import skops.io
     from sklearn.impute import SimpleImputer

@@ -74,7 +74,7 @@ class TableOptions:
         given |= {"--key": self.key, "--types": self.types, "--strict": self.strict}
         name = next((name for name, is_given in given.items() if is_given), None)
         if name is not None:
-            msg = f"{name} goes with --out FOLDER; a folder has no .json or .parquet at its end"
+            msg = f"{name} goes with --out FOLDER; end a folder's name that has a dot with /, as in --out results.v2/"
             raise InvalidArgument(msg)
 
 

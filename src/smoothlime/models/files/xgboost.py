@@ -12,6 +12,9 @@ PER_NODE = ("left_children", "right_children", "parents", "split_indices", "spli
 NOTED = ("loss_changes", "sum_hessian")
 """The same, which older files with leaves of several numbers lack."""
 
+MOST_FEATURES, MOST_OUTPUTS = 2**20, 2**16
+"""Counts that a file may claim: the library makes room for them, however few trees use them."""
+
 
 def check_xgboost(told: Any) -> None:
     """A ValueError, KeyError or TypeError where the contents of a file do not fit together."""
@@ -19,6 +22,10 @@ def check_xgboost(told: Any) -> None:
     given, booster = learner["learner_model_param"], learner["gradient_booster"]
     d = int(given["num_feature"])
     k = max(int(given["num_class"]), int(given.get("num_target", 1)), 1)
+    for count, most, what in ((d, MOST_FEATURES, "features"), (k, MOST_OUTPUTS, "outputs")):
+        if count > most:
+            msg = f"it claims {count:,} {what}, and {most:,} at most are read"
+            raise ValueError(msg)
     for name in ("feature_names", "feature_types"):
         if len(learner.get(name) or ()) not in (0, d):
             msg = f"{len(learner[name])} {name} for {d} features"
