@@ -105,3 +105,15 @@ def test_a_file_whose_rows_are_all_too_short_says_so(tmp_path):
     (tmp_path / "rows.csv").write_text("a,b\n1\n2\n")
     with pytest.raises(sl.errors.InvalidArgument, match="row 0 is none, as it has 1 cells, but the header has 2"):
         sl.explain_table(product, tmp_path / "rows.csv", tmp_path / "out", **SETTINGS)
+
+
+def test_categories_of_bytes_are_named(rows, tmp_path):
+    codes = pa.DictionaryArray.from_arrays(pa.array([0, 1] * 25, pa.int8()), pa.array([b"x", b"\xff"]))
+    pq.write_table(pa.table({"a": rows["a"], "b": rows["b"], "k": codes}), tmp_path / "rows.parquet")
+    with pytest.raises(sl.errors.InvalidArgument, match="column 'k' holds categories of bytes; save it as text"):
+        sl.explain_table(
+            lambda frame: np.asarray(frame["a"] * frame["b"]),
+            tmp_path / "rows.parquet",
+            tmp_path / "out",
+            **SETTINGS | {"columns": ["a", "b", "k"]},
+        )

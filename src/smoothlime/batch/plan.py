@@ -205,6 +205,12 @@ def _levels(found: dict[str, Any], background: Any) -> dict[str, Any]:
 
 
 def _packed_levels(levels: dict[str, Any]) -> dict[str, Any]:
+    import pyarrow as pa
+
+    for name, each in levels.items():
+        if pa.types.is_binary(each.type) or pa.types.is_large_binary(each.type):
+            msg = f"column {name!r} holds categories of bytes; save it as text, or leave it out: columns=[...]"
+            raise InvalidArgument(msg, argument="source")
     return {name: {"type": str(each.type), "values": each.to_pylist()} for name, each in levels.items()}
 
 
