@@ -1,7 +1,6 @@
 """Tests on Ray and Dask, in an environment of their own: `make test-engines` makes it."""
 
 import contextlib
-import json
 import os
 import sys
 import threading
@@ -18,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import smoothlime as sl
+from smoothlime.batch.journal import read_journal
 
 HERE = str(Path(__file__).parent)
 sys.path.insert(0, HERE)  # workers import models of tests by name
@@ -101,9 +101,8 @@ def errors(folder):
 
 
 def finished(folder):
-    """Blocks in the journal."""
-    path = Path(folder) / "_journal.jsonl"
-    return [json.loads(line)["block"] for line in path.read_text().splitlines()] if path.exists() else []
+    """Blocks in the journal, in its order."""
+    return list(read_journal(Path(folder)))
 
 
 def wait_until(is_so, seconds=60):
