@@ -220,7 +220,7 @@ def test_jumps_that_gradients_miss_are_told():
 
 @pytest.mark.peers
 def test_small_neighbourhoods_give_integrated_gradients():
-    torch = pytest.importorskip("torch")
+    import torch
     from captum.attr import IntegratedGradients
 
     torch.manual_seed(0)
@@ -642,7 +642,8 @@ def test_rows_of_a_shape():
 
 
 def test_shap_draws_them_right():
-    shap = pytest.importorskip("shap")
+    import shap
+
     found = sl.contributions(forest(), DATA[:6], background=DATA, sigma=0.5)
     given = found.to_shap()
     np.testing.assert_allclose(given.base_values + given.values.sum(axis=1), found.total, atol=1e-10)

@@ -73,7 +73,8 @@ def test_trees_that_serve_one_output_each_still_do():
 
 
 def test_zeros_that_are_missing_to_some_only_are_refused():
-    lightgbm = pytest.importorskip("lightgbm")
+    import lightgbm
+
     zeros = np.where(RNG.random(X.shape) < 0.3, 0.0, X)
     model = lightgbm.LGBMRegressor(n_estimators=3, zero_as_missing=True, verbose=-1).fit(zeros, Y)
     forest = RandomForestRegressor(3).fit(X, Y)
